@@ -8,7 +8,7 @@ CLASSES := $(VENV)/spark.jsa
 PIP = quiet=; test -t 1 || quiet=--quiet; $(BIN)/python -m pip install $$quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-cluster test coverage test-all lint types house reference docs bench lock clean
+.PHONY: help setup demo demo-cluster test coverage test-all lint types house reference docs bench lock lock-run release clean
 
 help: ## List the verbs
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -73,6 +73,13 @@ lock: ## Choose newer versions of what the project depends on
 	$(VENV)/lock/bin/python -m pip install --quiet --upgrade '.[dev,bench]'
 	$(VENV)/lock/bin/python -m pip freeze --exclude postroom --all | grep -vE '^(pip|postroom)[ =@]' > requirements.lock
 	rm -rf $(VENV)/lock
+
+lock-run: $(STAMP) ## Write the run-time lock with hashes and the table of licences, from requirements.lock
+	$(BIN)/python tools/lock.py
+
+release: $(STAMP) ## Make sdist, wheel, SBOM and checksums in dist/, the same bytes from the same commit
+	$(BIN)/python tools/lock.py --check
+	$(BIN)/python tools/release.py
 
 clean: ## Remove what setup, tests and demo made
 	rm -rf $(VENV) .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -33,7 +33,7 @@ BOUNDS: dict[str, dict[str, Bound]] = {
         "send-peers": Bound("durable single sends, of `persist-queue` and of `litequeue`", ">", 1),
         "receive-plain": Bound("receives, of plain `sqlite3` by hand", "≥", 0.4),
         "receive-peers": Bound("receives, of `persist-queue` and of `litequeue`", ">", 1),
-        "batch": Bound("a send of 100,000 in one commit, of one plain `executemany`", "≥", 0.4),
+        "batch": Bound("a send of 100,000 in one commit, of one plain `executemany`", "≥", 0.7),
         "receive-growth": Bound("a receive with 1,000,000 stored messages, of one with 1,000", "≤", 1.5),
         "trace-growth": Bound("`trace` with 1,000,000 stored messages, of one with 1,000", "≤", 1.5),
         "accept-growth": Bound("`accept` with 1,000,000 stored messages, of one with 1,000", "≤", 1.5),
@@ -41,14 +41,14 @@ BOUNDS: dict[str, dict[str, Bound]] = {
         "send-command": Bound("`postroom send`", "<", 0.7, "s"),
     },
     "rules": {
-        "fork": Bound("a backlog of 50,000 through the rule of Fig. 5", "≥", 10_000, "/s"),
+        "fork": Bound("a backlog of 50,000 through the rule of Fig. 5", "≥", 20_000, "/s"),
         "fork-batch": Bound("the same, of one message at a time with a commit each", "≥", 4),
-        "join": Bound("the joining rule of Fig. 7 over 10,000 slices", "≥", 3_000, "/s"),
+        "join": Bound("the joining rule of Fig. 7 over 10,000 slices", "≥", 10_000, "/s"),
         "growth": Bound("a message with 1,000,000 stored, of one with 10,000", "≤", 1.5),
         "reaction": Bound("from a send to an idle engine to its committed reaction", "<", 0.3, "s"),
     },
     "flows": {
-        "five": Bound("five arcs over 1,000,000 events, of the same job by hand in PySpark", "≥", 0.8),
+        "five": Bound("five arcs over 1,000,000 events, of the same job by hand in PySpark", "≥", 2.5),
         "arcs": Bound("an event that meets 10,000 select arcs, of one that meets 100", "≤", 3),
     },
     "stations": {
@@ -59,11 +59,12 @@ BOUNDS: dict[str, dict[str, Bound]] = {
     },
     "procedures": {
         "join": Bound("a three-way join of 100,000 messages at 100 stations", "≥", 3_000, "/s"),
-        "clips": Bound("the same, of the same rules and facts in CLIPS", "≥", 1),
+        "clips": Bound("the same, of the same rules and facts in CLIPS", "≥", 1.5),
         "growth": Bound("a message while 100,000 working sets wait, of one while 100 do", "≤", 2),
     },
     "spheres": {
-        "dbos": Bound("spheres of three sends, half aborted, of workflows of `dbos`", "≥", 5),
+        "dbos": Bound("spheres of three sends, half aborted, of workflows of `dbos`", "≥", 10),
+        "dbos-wal": Bound("the same, of `dbos` on a write-ahead log", "≥", 6),
         "death": Bound("from an owner's death to the compensations, in check intervals", "<", 2),
         "check-growth": Bound("a check with 100,000 active spheres, of one with 1,000, each sphere", "≤", 2),
         "check": Bound("a check of 100,000 active spheres, in check intervals", "<", 1),

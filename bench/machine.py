@@ -8,6 +8,7 @@ import re
 import sqlite3
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import apsw
 
@@ -57,3 +58,9 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
+
+
+def processor_seconds(pid: int) -> float:
+    """What a process has used so far."""
+    said = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(said[11]) + int(said[12])) / os.sysconf("SC_CLK_TCK")

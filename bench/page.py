@@ -36,7 +36,8 @@ def write_page(results: Results, docs: Path, parts: Sequence[Part] = PARTS) -> P
 def text(results: Results, parts: Sequence[Part] = PARTS) -> str:
     sections = [_section(part, results[part.name]) for part in parts if part.name in results]
     intro = (HERE / "prose" / "introduction.md").read_text(encoding="utf-8").strip()
-    return "\n\n".join([intro, _runs(results), _asked(results, parts), *sections]) + "\n"
+    edges = (HERE / "prose" / "edges.md").read_text(encoding="utf-8").strip()
+    return "\n\n".join([intro, _runs(results), _asked(results, parts), *sections, edges]) + "\n"
 
 
 def plots(results: Results, parts: Sequence[Part] = PARTS) -> dict[str, str]:

@@ -19,12 +19,13 @@ from typing import Any
 import postroom
 from curves import curve
 from lines import Line
-from postroom.engine.spark.jobs import answered
+from postroom.engine.evaluators import Evaluators
+from postroom.engine.holding import LEASE
 from postroom.engine.steps.effects import Arrival, Effects
 from postroom.engine.steps.serial import Timeline
 from postroom.engine.steps.stage import Turn
-from postroom.engine.steps.step import LEASE
 from postroom.engine.steps.watching import steps
+from postroom.engine.way import answered
 from postroom.room import Postroom
 from postroom.rules.evaluation.chunks import Base, packed, settled
 from postroom.rules.evaluation.share import RulesShare
@@ -131,7 +132,7 @@ class RuleBench(Bench):
         share = Here(room.store.read(room._parts.programs.plan))
         fence = room.store.transact("lease", lambda tx: tx.leases.acquire(LEASE, "bench", 3600))
         start = perf_counter()
-        turn = Turn(room.store, fence, _no_spark, lambda: 1)
+        turn = Turn(room.store, fence, Evaluators(_no_spark), lambda: 1)
         while next(steps(share, turn, ahead=0), None) is not None:
             pass
         seconds = perf_counter() - start
@@ -205,7 +206,7 @@ class Here(RulesShare):
     """The rules evaluated in this process."""
 
     def evaluate(
-        self, spark: Any, arrivals: Sequence[Arrival], base: Base, known: Timeline, bay: Any = None
+        self, way: Any, arrivals: Sequence[Arrival], base: Base, known: Timeline, bay: Any = None
     ) -> Iterator[Mapping[int, Effects]]:
         yield settled(answered(RulesTask(self.plan), packed(arrivals, base, known)))
 

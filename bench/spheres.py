@@ -76,7 +76,7 @@ class SphereBench(Bench):
 
 def speed(folder: Path, sizes: Sizes, durability: dict[str, Durability]) -> Iterator[Line]:
     """Against `dbos` as it comes, with a rollback journal, and on files with a write-ahead log like ours."""
-    for peer, mode, bound in ((DBOS, None, "dbos"), (DBOS_WAL, "WAL", None)):
+    for peer, mode, bound in ((DBOS, None, "dbos"), (DBOS_WAL, "WAL", "dbos-wal")):
         tell(f"three sends, against {peer}")
         rounds = [
             _speed_round(folder / "speed", peer, mode, sizes, number, durability) for number in range(sizes.rounds)

@@ -31,8 +31,9 @@ html_show_sphinx = False
 
 #: The order of the navigation; other pages of a folder follow by name.
 NAVIGATION = {
-    "Postroom": "tutorial coming-from glossary architecture reliability benchmarks",
-    "Guide": "guide/queues guide/rules guide/flows guide/stations guide/procedures guide/counters guide/*",
+    "Postroom": "tutorial coming-from coming-from/* glossary architecture internals reliability benchmarks profile",
+    "Guide": "guide/tasks guide/troubleshooting guide/queues guide/rules guide/flows guide/stations guide/procedures "
+    "guide/counters guide/*",
     "Reference": "reference/commands reference/python reference/errors reference/*",
     "Decisions": "decisions/README decisions/*",
 }

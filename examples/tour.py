@@ -7,6 +7,7 @@ python examples/tour.py queues
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,6 +28,14 @@ class Step:
     code: int = 0
 
 
+WORKER = """import os, signal, postroom
+workers = postroom.Workers()
+@workers.worker("INP_0003")
+def handle(message: postroom.LeasedMessage) -> None:
+    if message.attempts == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    print(f"{message.body}: attempt {message.attempts}")
+"""
 QUEUES = (
     Step("A tree of queues is described in a file; this one is Figure 2-2 of the 1976 text.", "head -5 tree.qdl"),
     Step("Load it: eight input queues, two output queues.", "postroom load tree.qdl"),
@@ -35,6 +44,10 @@ QUEUES = (
     Step("How many messages wait below a level?", "postroom count MASTER-QUE SUBQ-3"),
     Step("Receive from a level: its queues are looked at left to right.", "postroom receive MASTER-QUE SUBQ-3"),
     Step("Everything that happened to that message:", "postroom trace 00001.00001"),
+    Step(
+        "A worker leases a message, and is killed half-way …", "postroom send INP_0003 --body 'order 19'; sh worker.sh"
+    ),
+    Step("Another gets the message at once, as its second attempt.", "postroom work worker:workers --until-idle"),
     Step("A path starts at the top; a wrong name is answered with the right one.", "postroom receive QUE8", 1),
     Step("Read a message line by line …", "postroom receive MASTER-QUE SUBQ-3 QUE8 --segment"),
     Step("… and the queue is yours until its end. Nothing else gets in:", "postroom send INP_0007 --body late", 1),
@@ -52,6 +65,8 @@ def queues(shell: Callable[[Sequence[Step]], None], folder: Path) -> None:
     """Chapter 1: describe, send, receive, hold, run."""
     text = (EXAMPLES / "queues" / "figure-2-2.qdl").read_text()
     (folder / "tree.qdl").write_text(text.replace("ear subq-1", "echo go and look"))
+    (folder / "worker.py").write_text(WORKER)
+    (folder / "worker.sh").write_text("postroom work worker:workers --until-idle || echo killed\n")
     shell(QUEUES)
 
 
@@ -59,6 +74,10 @@ REQUEST = "<requestID>{}</requestID><customerID>{}</customerID><items><item name
 ASK = f'postroom send crm --format xml --body "<offerRequest>{REQUEST}</offerRequest>"'
 RULES = (
     Step("A rule says what follows from a message: XQuery that returns actions.", "grep -A2 cleanupR trade.demaq"),
+    Step(
+        "Gateways lead to partners. Here these fetch their messages.",
+        "for name in supplier customer postalService; do postroom gateway add $name fetched; done",
+    ),
     Step("A file of rules is a program. This one is the procurement of the 2007 paper.", "postroom load trade.demaq"),
     Step("Master data is a collection.", "postroom collection load crm pricelist.xml"),
     Step("A customer asks for an offer …", ASK.format("r1", "c1", "acetone", 10)),
@@ -307,6 +326,91 @@ def claims(shell: Callable[[Sequence[Step]], None], folder: Path) -> None:
     shell(CLAIMS)
 
 
+POSTED = (
+    "postroom gateway add post smtp address=smtp://127.0.0.1:$MAIL tls=none"
+    " sender=a@buyer.example to=b@supplier.example"
+)
+FREE = 'import socket; print(socket.create_server(("127.0.0.1", 0)).getsockname()[1])'
+LISTEN = "timeout 300 postroom --room {room} gateway listen --{kind} 127.0.0.1:${port} > {kind}.log 2>&1 &"
+LISTENS = "until grep -q 'taken in' {kind}.log; do sleep 0.1; done"
+NEED = "\"<need id='{}'><item>bolts</item><count>{}</count></need>\""
+GATEWAYS = (
+    Step("A partner is an endpoint of the operator …", f"PORT=$(python -c '{FREE}') MAIL=$(python -c '{FREE}')"),
+    Step(
+        "… of the supplier, who takes messages in;",
+        "postroom --room s.db gateway add CapacityRequestPort soap path=/trade",
+    ),
+    Step("a program names it, with its WSDL.", "sed -n '/^create queue/,/Reliable/p' supplier.demaq"),
+    Step("What the WSDL does not know is refused here.", "postroom --room s.db load supplier.demaq"),
+    Step("It listens,", LISTEN.format(room="s.db", kind="http", port="PORT") + "\n" + LISTENS.format(kind="http")),
+    Step("and makes its offers.", "timeout 300 postroom --room s.db run > engine.log 2>&1 &"),
+    Step(
+        "The buyer knows where it is.",
+        "export POSTROOM_URL=b.db; postroom gateway add CapacityRequestPort soap"
+        " address=http://127.0.0.1:$PORT/trade attempts=2 backoff=0.1",
+    ),
+    Step("Letters go by mail.", POSTED),
+    Step(
+        "Load, and need something.",
+        "postroom load buyer.demaq; postroom send needs --format xml --body " + NEED.format("r1", 7),
+    ),
+    Step(
+        "Request, offer, order, invoice: each once and in order, by reliable messaging.",
+        "postroom run --until-idle; postroom receive invoices",
+    ),
+    Step("The supplier is gone.", "kill %1 %2; wait"),
+    Step("Someone has its mailbox,", "postroom --room m.db gateway add box smtp recipient=b@supplier.example"),
+    Step(
+        "and waits for mail.",
+        "postroom --room m.db load post.demaq; " + LISTEN.format(room="m.db", kind="smtp", port="MAIL"),
+    ),
+    Step(
+        "Another need:",
+        LISTENS.format(kind="smtp") + "; postroom send needs --format xml --body " + NEED.format("r2", 9),
+    ),
+    Step(
+        "It ends as an error message, and the rule deadLink writes a letter.",
+        "postroom run --until-idle; postroom run --until-idle",
+    ),
+    Step("Here it is.", "postroom --room m.db receive mailbox; kill %3 2> /dev/null || kill %1"),
+)
+
+
+def gateways(shell: Callable[[Sequence[Step]], None], folder: Path) -> None:
+    """Chapter 8: two rooms that trade, and a letter when one is dead."""
+    for file in (EXAMPLES / "trade").glob("*.*"):
+        (folder / file.name).write_text(file.read_text())
+    (folder / "post.demaq").write_text(
+        "create queue mailbox kind incomingGateway mode persistent interface smtp port box"
+    )
+    shell(GATEWAYS)
+
+
+COBOL = (
+    Step("A queue for orders, one for answers.", "postroom load orders.qdl"),
+    Step("An order in segments: the customer, and a line for each article.", "head -20 teller.cob"),
+    Step("Two orders come in.", "postroom send ORDERS --segment JONES --segment 'NAILS               00100'"),
+    Step(
+        "The second one ends a group.",
+        "postroom send ORDERS --segment SMITH --segment 'SAWS                00002' --group",
+    ),
+    Step("Precompile, compile and link the program.", "postroom cobol build teller.cob -o teller"),
+    Step("It answers all that waits, and ends.", "./teller"),
+    Step("Each order has its answer.", "postroom peek COUNTER"),
+    Step("What was received is final with its answer, in one commit.", "postroom journal --last 4"),
+)
+
+
+def cobol(shell: Callable[[Sequence[Step]], None], folder: Path) -> None:
+    """Chapter 9: a program of another age, compiled and served."""
+    if shutil.which("cobc") is None:
+        print("\n# Skipped: GnuCOBOL (cobc) is not installed; apt-get install gnucobol has it.")
+        return
+    for name in ("orders.qdl", "teller.cob", "order-line.cpy"):
+        (folder / name).write_text((EXAMPLES / "cobol" / name).read_text())
+    shell(COBOL)
+
+
 CHAPTERS: dict[str, tuple[str, Callable[[Callable[[Sequence[Step]], None], Path], None]]] = {
     "queues": ("Chapter 1. Queues", queues),
     "rules": ("Chapter 2. Rules", rules),
@@ -315,6 +419,8 @@ CHAPTERS: dict[str, tuple[str, Callable[[Callable[[Sequence[Step]], None], Path]
     "procedures": ("Chapter 5. Procedures", procedures),
     "spheres": ("Chapter 6. Spheres", spheres),
     "claims": ("Chapter 7. One room", claims),
+    "gateways": ("Chapter 8. Partners", gateways),
+    "cobol": ("Chapter 9. COBOL", cobol),
 }
 
 

@@ -1,19 +1,23 @@
-"""Runs the tests in parts, two at a time, because one process alone leaves a core idle.
+"""Runs the tests in parts, three at a time: each waits for Java, disks and other processes half of its time.
 
 ``python tests/side_by_side.py -m "not slow"``: the words are for pytest. Each part has a Spark session, a PostgreSQL
-server and folders of its own, and is printed when it has ended. A test that hangs ends its part, and shows where.
+server and folders of its own (in memory where there is plenty), and is printed when it has ended. A test that hangs
+ends its part, and shows where.
 ``--coverage`` measures which branches are taken, and makes Python half as fast.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
 
@@ -21,16 +25,23 @@ ROOT = Path(__file__).parents[1]
 #: The longest first, so that both lanes end at about the same time. What is not named here is the last part.
 PARTS = (
     ("tests/docs",),
-    ("tests/stations",),
     ("tests/spheres", "tests/store"),
+    ("tests/stations",),
     ("tests/flows", "tests/examples"),
-    ("tests/rules", "tests/oracle"),
-    ("tests/engine", "tests/conformance"),
     ("tests/faults",),
+    ("tests/interfaces/http",),
     ("tests/interfaces",),
+    ("tests/gateways", "tests/queues", "tests/aio"),
+    ("tests/engine", "tests/conformance"),
+    ("tests/rules", "tests/oracle"),
+    ("tests/interfaces/web",),
+    ("tests/house", "tests/simulation"),
+    ("tests/docs/test_tour.py",),
 )
-REST = tuple(f"--ignore={folder}" for part in PARTS for folder in part)
-LANES = 2
+REST = tuple(f"--ignore={place}" for part in PARTS for place in part)
+LANES = 3
+MEMORY = Path("/dev/shm")
+MEMORY_BYTES_MIN = 4 * 2**30
 HANGING_SECONDS = 600
 COVERAGE = "--coverage"
 
@@ -38,8 +49,9 @@ COVERAGE = "--coverage"
 class Parts:
     """What is still to be run, what is running, and how it went."""
 
-    def __init__(self, words: list[str]) -> None:
+    def __init__(self, words: list[str], folder: str | None = None) -> None:
         self._words = words
+        self._folder = folder
         self._left = deque([*PARTS, REST])
         self._running: set[subprocess.Popen[bytes]] = set()
         self._lock = threading.Lock()
@@ -66,7 +78,9 @@ class Parts:
         began = monotonic()
         with tempfile.TemporaryFile() as said:
             with self._lock:
-                run = subprocess.Popen(self._command(part), cwd=ROOT, env=_environment(), stdout=said, stderr=said)
+                run = subprocess.Popen(
+                    self._command(part), cwd=ROOT, env=_environment(self._folder), stdout=said, stderr=said
+                )
                 self._running.add(run)
             print(f"{name}: begun", flush=True)
             code = run.wait()
@@ -83,17 +97,37 @@ class Parts:
     def _command(self, part: tuple[str, ...]) -> list[str]:
         measured = ["-m", "coverage", "run"] if COVERAGE in self._words else []
         bounds = ["-o", f"faulthandler_timeout={HANGING_SECONDS}", "-o", "faulthandler_exit_on_timeout=true"]
+        if self._folder is not None:
+            name = part[0].removeprefix("--").replace("/", "-")
+            bounds += [f"--basetemp={self._folder}/{name}", "-o", "tmp_path_retention_policy=failed"]
         words = [word for word in self._words if word != COVERAGE]
-        return [sys.executable, *measured, "-m", "pytest", *part, *bounds, *words]
+        others = [place for other in PARTS for place in other if place not in part]
+        inside = [f"--ignore={place}" for place in others if place.startswith(part)]
+        return [sys.executable, *measured, "-m", "pytest", *part, *inside, *bounds, *words]
 
 
-def _environment() -> dict[str, str]:
+def _environment(folder: str | None) -> dict[str, str]:
     # Hundreds of short programs are started: none shall compile what another has compiled.
-    return {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+    return {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "POSTROOM_TESTS": folder or "/tmp"}
+
+
+@contextmanager
+def in_memory() -> Iterator[str | None]:
+    """A folder in memory for the files of tests, if there is plenty of it; they wait for the disk else."""
+    if not MEMORY.is_dir() or shutil.disk_usage(MEMORY).free < MEMORY_BYTES_MIN:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="postroom-", dir=MEMORY) as folder:
+        Path(folder).chmod(0o711)  # PostgreSQL is run by a user of its own
+        yield folder
 
 
 def main(words: list[str]) -> int:
-    parts = Parts(words)
+    with in_memory() as folder:
+        return run(Parts(words, folder))
+
+
+def run(parts: Parts) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that none goes on without us
     lanes = [threading.Thread(target=parts.work, daemon=True) for _ in range(LANES)]
     try:

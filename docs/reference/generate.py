@@ -19,8 +19,7 @@ import typer.main
 from typer.core import TyperGroup
 
 from postroom import errors, limits
-from postroom.advice import ADVICE
-from postroom.interfaces.cli.main import app
+from postroom.interfaces.cli.main import program
 
 HERE = Path(__file__).parent
 MADE = "Made from the code by `make reference`."
@@ -28,7 +27,7 @@ MADE = "Made from the code by `make reference`."
 
 def commands() -> str:
     parts = ["# Commands", MADE]
-    for name, text in _helps(typer.main.get_command(app), "postroom"):
+    for name, text in _helps(typer.main.get_command(program()), "postroom"):
         parts += [f"## {name}", f"```text\n{text}\n```"]
     return "\n\n".join(parts) + "\n"
 
@@ -45,9 +44,9 @@ def _helps(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
 def error_codes() -> str:
     rows = ["| code | happened | status | message | what to do |", "|---|---|---|---|---|"]
     for kind in errors.every_error():
-        template = kind.template.replace("|", "\\|")
+        template = kind.template.replace("|", "\\|").replace("\n", " ")
         name = f"`{kind.code}` (`{kind.__name__}`)"
-        rows.append(f"| {name} | {kind.happened} | {kind.status} | {template} | {ADVICE[kind.code]} |")
+        rows.append(f"| {name} | {kind.happened} | {kind.status} | {template} | {kind.advice} |")
     note = (
         "On the command line: `postroom: CODE: message` on standard error, exit code 1. In Python: `postroom.errors`. "
         "*Happened* says whether anything was changed: `no`, or `unknown` if that is known only after a restart. "
@@ -98,7 +97,14 @@ def vocabulary() -> str:
     return "\n\n".join([*parts, "## Names", "\n".join(names)]) + "\n"
 
 
+def names_for_openapi() -> str:
+    """The names of JSON documents as the server describes its answers by them."""
+    schema = json.loads((HERE / "json.schema.json").read_text())["$defs"]
+    return json.dumps(schema["names"], indent=1, ensure_ascii=False) + "\n"
+
+
 PAGES = {
+    "../../src/postroom/interfaces/http/vocabulary.json": names_for_openapi,
     "commands.md": commands,
     "errors.md": error_codes,
     "json.md": vocabulary,

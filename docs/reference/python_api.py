@@ -17,7 +17,19 @@ import postroom
 from postroom import errors, spark
 from postroom.room.opening import Short
 
-PARTS = ("definitions", "engine", "flows", "journal", "operations", "queues", "spheres", "stations")
+PARTS = (
+    "access",
+    "consumers",
+    "definitions",
+    "engine",
+    "flows",
+    "gateways",
+    "journal",
+    "operations",
+    "queues",
+    "spheres",
+    "stations",
+)
 
 INTRODUCTION = """\
 `import postroom` gives the names of this page; names that are not here may change. `postroom.open` gives a
@@ -26,7 +38,8 @@ room itself: `room.send` is `room.queues.send`. A result with more than one part
 command prints with `--json`. The guides show them in use:
 [queues](../guide/queues.md#from-python), [rules](../guide/rules.md#json-and-forms-from-python),
 [flows](../guide/flows.md#from-python), [stations](../guide/stations.md#from-python),
-[procedures](../guide/procedures.md#from-python), [spheres](../guide/spheres.md#from-python)."""
+[procedures](../guide/procedures.md#from-python), [spheres](../guide/spheres.md#from-python),
+[consumers](../guide/consumers.md), [gateways](../guide/gateways.md)."""
 
 
 def page(made: str) -> str:

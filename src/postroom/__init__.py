@@ -15,17 +15,29 @@ if TYPE_CHECKING:
     from postroom.diagnosis.finding import Finding
     from postroom.engine.language import TrialResult
     from postroom.engine.runner import Totals
+    from postroom.engine.steps.tryout import Tried
     from postroom.errors import PostroomError
+    from postroom.exchange.bulk import SentFile
+    from postroom.exchange.message_writer import MessageFile
+    from postroom.exchange.xes import EventLog
     from postroom.flows.clients import Subscription
     from postroom.flows.graph.inspection import ArcExplained, GraphShown
+    from postroom.interfaces.opening import open
     from postroom.model.body import Format
     from postroom.model.definitions import Loaded
     from postroom.model.message import Membership, Message
+    from postroom.model.tables import Table
     from postroom.model.types import Field, Kind, MessageType
     from postroom.queues.hierarchy import Level
+    from postroom.queues.leased import Leased, LeasedMessage
+    from postroom.queues.relocating import Relocated
     from postroom.queues.results import Accepted, Distributed, Held, Listing, Received, Sent, SentMany
-    from postroom.room import Postroom, QueueHandle, open
-    from postroom.room.catalog import CatalogEntry
+    from postroom.queues.sessions import QueueSession
+    from postroom.queues.sources import SourceShown
+    from postroom.queues.working import Progress, Workers
+    from postroom.room import Postroom, QueueHandle
+    from postroom.room.access import Identity, TokenShown
+    from postroom.room.catalog import CatalogEntry, CatalogVersion
     from postroom.room.client import Client
     from postroom.room.overview import Overview
     from postroom.rules.inspection import Explanation
@@ -45,12 +57,18 @@ if TYPE_CHECKING:
     from postroom.stations.procedures.catalog import KeptProcedure
     from postroom.stations.procedures.inspection import ProcedureExplained, WaitingSets
     from postroom.stations.queries.images import Answer, Image
-    from postroom.stations.station import Station, WaitingMail
+    from postroom.stations.station import InventoryItem, Station, WaitingMail
     from postroom.store.kernel.journal import Event
     from postroom.store.kernel.outbox import Effect
+    from postroom.store.kernel.policies import Policy
     from postroom.store.proof.mending import Mended
     from postroom.store.proof.verification import Verified
+    from postroom.store.tables.access import Grant
+    from postroom.store.tables.endpoints import Endpoint
     from postroom.store.tables.images import ImageTable
+    from postroom.store.tables.schedules import Schedule
+    from postroom.store.tables.sources import Source
+    from postroom.store.tables.types import TypeVersion
     from postroom.store.upkeep.archive_folder import ArchiveFolder
     from postroom.store.upkeep.archives import Archive
     from postroom.store.upkeep.backup import BackedUp
@@ -63,6 +81,7 @@ __all__ = [
     "ArchiveFolder",
     "BackedUp",
     "CatalogEntry",
+    "CatalogVersion",
     "Checked",
     "Client",
     "Compensation",
@@ -71,18 +90,25 @@ __all__ = [
     "Distributed",
     "Edition",
     "Effect",
+    "Endpoint",
     "Event",
+    "EventLog",
     "Explanation",
     "Field",
     "Finding",
     "Format",
     "Forms",
+    "Grant",
     "GraphShown",
     "Held",
+    "Identity",
     "Image",
     "ImageTable",
+    "InventoryItem",
     "KeptProcedure",
     "Kind",
+    "Leased",
+    "LeasedMessage",
     "Level",
     "Listing",
     "Loaded",
@@ -90,18 +116,27 @@ __all__ = [
     "Membership",
     "Mended",
     "Message",
+    "MessageFile",
     "MessageType",
     "NodeShown",
     "Overview",
+    "Policy",
     "Postroom",
     "PostroomError",
     "ProcedureExplained",
+    "Progress",
     "QueueHandle",
+    "QueueSession",
     "Received",
+    "Relocated",
     "Retained",
+    "Schedule",
     "Sent",
+    "SentFile",
     "SentMany",
     "Shipped",
+    "Source",
+    "SourceShown",
     "Sphere",
     "SphereSent",
     "SphereShown",
@@ -109,12 +144,17 @@ __all__ = [
     "Station",
     "Story",
     "Subscription",
+    "Table",
+    "TokenShown",
     "Totals",
     "TrialResult",
+    "Tried",
+    "TypeVersion",
     "Valued",
     "Verified",
     "WaitingMail",
     "WaitingSets",
+    "Workers",
     "__version__",
     "errors",
     "function",
@@ -130,6 +170,7 @@ _HOME = {
     "ArchiveFolder": "store.upkeep.archive_folder",
     "BackedUp": "store.upkeep.backup",
     "CatalogEntry": "room.catalog",
+    "CatalogVersion": "room.catalog",
     "Checked": "spheres.compensation",
     "Client": "room.client",
     "Compensation": "spheres.sending",
@@ -139,6 +180,7 @@ _HOME = {
     "Edition": "stations.forms.catalog",
     "Effect": "store.kernel.outbox",
     "Event": "store.kernel.journal",
+    "EventLog": "exchange.xes",
     "Explanation": "rules.inspection",
     "Field": "model.types",
     "Finding": "diagnosis.finding",
@@ -148,6 +190,7 @@ _HOME = {
     "Held": "queues.results",
     "Image": "stations.queries.images",
     "ImageTable": "store.tables.images",
+    "InventoryItem": "stations.station",
     "KeptProcedure": "stations.procedures.catalog",
     "Kind": "model.types",
     "Level": "queues.hierarchy",
@@ -157,6 +200,7 @@ _HOME = {
     "Membership": "model.message",
     "Mended": "store.proof.mending",
     "Message": "model.message",
+    "MessageFile": "exchange.message_writer",
     "MessageType": "model.types",
     "NodeShown": "stations.places.network",
     "Overview": "room.overview",
@@ -164,9 +208,19 @@ _HOME = {
     "PostroomError": "errors",
     "ProcedureExplained": "stations.procedures.inspection",
     "QueueHandle": "room",
+    "Workers": "queues.working",
+    "Relocated": "queues.relocating",
+    "QueueSession": "queues.sessions",
+    "Source": "store.tables.sources",
+    "SourceShown": "queues.sources",
+    "Progress": "queues.working",
+    "Policy": "store.kernel.policies",
+    "LeasedMessage": "queues.leased",
+    "Leased": "queues.leased",
     "Received": "queues.results",
     "Retained": "rules.retention",
     "Sent": "queues.results",
+    "SentFile": "exchange.bulk",
     "SentMany": "queues.results",
     "Shipped": "stations.mail.mail",
     "Sphere": "spheres.sphere",
@@ -176,14 +230,22 @@ _HOME = {
     "Station": "stations.station",
     "Story": "stations.mail.story",
     "Subscription": "flows.clients",
+    "Table": "model.tables",
     "Totals": "engine.runner",
     "TrialResult": "engine.language",
+    "Tried": "engine.steps.tryout",
+    "TypeVersion": "store.tables.types",
     "Valued": "stations.forms.editions",
     "Verified": "store.proof.verification",
     "WaitingMail": "stations.station",
     "WaitingSets": "stations.procedures.inspection",
     "function": "stations.forms.functions",
-    "open": "room",
+    "open": "interfaces.opening",
+    "Endpoint": "store.tables.endpoints",
+    "Grant": "store.tables.access",
+    "Identity": "room.access",
+    "Schedule": "store.tables.schedules",
+    "TokenShown": "room.access",
 }
 
 
@@ -194,9 +256,9 @@ if not TYPE_CHECKING:  # else a type checker would take every name for one of ou
             return import_module("postroom.errors")
         if name not in _HOME:
             raise AttributeError(f"module 'postroom' has no attribute {name!r}")
-        found = getattr(import_module(f"postroom.{_HOME[name]}"), name)
-        globals()[name] = found
-        return found
+        value = getattr(import_module(f"postroom.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})

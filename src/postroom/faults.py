@@ -52,10 +52,18 @@ SPHERE_LABELS = (
     "check",
     "watch",
 )
+#: Those of gateways.
+GATEWAY_LABELS = ("gateway", "gateway-in", "gateway-forget")
+#: Commits of reliable messaging, whose partners are killed at any moment.
+SEQUENCE_LABELS = ("sequence",)
 #: That of executors, which leave their answers in the store.
 STAGING_LABELS = ("stage",)
 #: Those of whoever looks after a room.
 UPKEEP_LABELS = ("archive", "retention", "upkeep", "restore")
+#: Those of consumers who lease messages.
+CONSUMER_LABELS = ("hand-out", "done", "release", "extend", "fail", "policy", "relocate", "schedule", "together")
+#: Those of streams from outside: a batch is pinned to a version of the graph, and done.
+STREAM_LABELS = ("stream-open", "stream-pin", "stream")
 #: Every transaction is labelled, and every label has the three moments around its commit.
 LABELS = (
     *STATION_LABELS,
@@ -64,6 +72,7 @@ LABELS = (
     *SPHERE_LABELS,
     *STAGING_LABELS,
     *UPKEEP_LABELS,
+    *CONSUMER_LABELS,
     "send",
     "send-many",
     "distribute",
@@ -98,6 +107,9 @@ LABELS = (
     "outbox-result",
     "outbox-retry",
     "outbox-drop",
+    *GATEWAY_LABELS,
+    *SEQUENCE_LABELS,
+    *STREAM_LABELS,
 )
 MOMENTS = ("begun", "committing", "committed")
 #: Between writing files and telling the store of them, or the other way about.

@@ -22,8 +22,8 @@ def test_a_check_that_cannot_look_is_a_finding_and_stops_no_other(room: Postroom
     assert next(each for each in found if each.check == "parked").level is Level.OK
 
 
-def test_no_room(tmp_path: Path, postgres_url: str) -> None:
-    for url in (str(tmp_path / "none.db"), postgres_url):
+def test_no_room(tmp_path: Path, empty_postgres_url: str) -> None:
+    for url in (str(tmp_path / "none.db"), empty_postgres_url):
         for named, level in ((True, Level.WRONG), (False, Level.NOTE)):
             found = unopened(url, named=named)
             assert found is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import sleep
 
 import pytest
 from tests.rules.conftest import without_spark
@@ -96,3 +97,19 @@ def test_locks_that_were_left(timed: Postroom, url: str, clock: HandClock, told:
     assert f"began to read a message and {why};" in left.what
     assert timed.receive("q").message is not None
     assert fine(told(timed, "locks"))
+
+
+def test_leases_that_lost_their_holder_are_told(room: Postroom, told: Told) -> None:
+    room.queues.create("q")
+    room.send_many("q", ["1", "2"])
+    assert fine(told(room, "leases"))
+    kept, lost = room.receive_many("q", count=2, lease=600)
+    room._parts.leasing.extend([lost.lease], 0.001)
+    sleep(0.01)
+    assert [(each.level, each.what) for each in told(room, "leases")] == [
+        (Level.WARNING, "1 leased message(s) have lost their holder; the next receive gives them back"),
+        (Level.NOTE, "1 message(s) are leased"),
+    ]
+    seen = next(each for each in room.operations.overview().queues if each.name == "q")
+    assert (seen.leased, seen.as_dict()["leased_count"]) == (2, 2)
+    kept.done()

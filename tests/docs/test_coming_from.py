@@ -1,4 +1,4 @@
-"""The page for those who know another system: every part is there, and what it names can be typed."""
+"""The pages for those who know another system: every part is there, what they name can be typed, and our half runs."""
 
 from __future__ import annotations
 
@@ -10,27 +10,47 @@ import pytest
 import typer.main
 
 import postroom
-from postroom.interfaces.cli.main import app
+from postroom.interfaces.cli.main import program
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "coming-from.md").read_text()
-SECTIONS = dict(zip(*[iter(re.split(r"^## (.+)$", PAGE, flags=re.MULTILINE)[1:])] * 2, strict=True))
+DOCS = ROOT / "docs"
+PAGES = sorted((DOCS / "coming-from").glob("*.md"))
+BLOCK = re.compile(r"^```(py|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("system", ["RabbitMQ", "Kafka", "Temporal", "Celery", "IBM MQ"])
-def test_each_system_has_its_words_and_what_is_the_same_different_and_missing(system: str) -> None:
-    text = SECTIONS[system]
+def test_there_is_a_page_for_each_system() -> None:
+    text = (DOCS / "coming-from.md").read_text()
+    for system, page in zip(["Celery", "IBM MQ", "Kafka", "RabbitMQ", "Temporal"], PAGES, strict=True):
+        assert page.read_text().startswith(f"# Coming from {system}\n")
+        assert f"[Coming from {system}](coming-from/{page.name})" in text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_has_words_and_what_is_the_same_better_and_missing(page: Path) -> None:
+    text = page.read_text()
     assert len(re.findall(r"^\| (?!---)", text, re.MULTILINE)) > 8
-    for part in ("**The same.**", "**Different.**", "**Missing.**"):
-        assert part in text
+    places = [text.index(part) for part in ("## The same job in both", "**The same.**", "**Better.**", "**Missing.**")]
+    assert places == sorted(places)
 
 
-def test_what_is_named_is_there(tmp_path: Path) -> None:
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group
-    for word in re.findall(r"`postroom ([a-z]+)", PAGE):
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_our_half_of_the_job_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (theirs, other), (ours, text) = BLOCK.findall(page.read_text())
+    assert (theirs, ours) == ("py", "python")
+    compile(other, page.name, "exec")
+    assert "assert" in text
+    monkeypatch.chdir(tmp_path)
+    exec(compile(text, page.name, "exec"), {"__name__": "example"})
+
+
+@pytest.mark.parametrize("page", [DOCS / "coming-from.md", *PAGES], ids=lambda page: page.stem)
+def test_what_is_named_is_there(page: Path, tmp_path: Path) -> None:
+    text = page.read_text()
+    commands = typer.main.get_command(program()).commands  # type: ignore[attr-defined]  # a group
+    for word in re.findall(r"`postroom ([a-z]+)", text):
         assert word in commands
     with postroom.open(tmp_path / "room.db") as room:
-        for name in re.findall(r"`room\.(\w+(?:\.\w+)*)", PAGE):
+        for name in re.findall(r"`room\.(\w+(?:\.\w+)*)", text):
             assert callable(attrgetter(name)(room))
 
 

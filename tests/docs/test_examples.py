@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -75,6 +77,8 @@ def matches(expected: str, printed: str) -> bool:
 
 @pytest.mark.parametrize("page", [*PAGES, TUTORIAL], ids=lambda page: page.name)
 def test_every_console_example_prints_what_the_page_says(page: Path, tmp_path: Path) -> None:
+    if page.name == "cobol.md" and shutil.which("cobc") is None and os.environ.get("CI") != "true":
+        pytest.skip("GnuCOBOL (cobc) is not installed: apt-get install gnucobol")
     blocks = [text for kind, text in BLOCK.findall(page.read_text()) if kind == "console"]
     commands = [command for block in blocks for command in commands_of(block)]
     assert commands, "a page without examples is not a guide"
@@ -88,6 +92,8 @@ def test_every_console_example_prints_what_the_page_says(page: Path, tmp_path: P
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_python_example_runs(page: Path, tmp_path: Path) -> None:
+    if page.name == "process-mining.md" and find_spec("pm4py") is None:
+        pytest.skip("pm4py is not installed: pip install 'postroom[mining]'")
     blocks = [text for kind, text in BLOCK.findall(page.read_text()) if kind == "python"]
     assert blocks
     for block in blocks:
@@ -141,15 +147,6 @@ def test_links_between_pages_lead_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
-
-
-def test_the_tour_runs_to_its_end() -> None:
-    command = [sys.executable, str(ROOT / "examples" / "tour.py")]
-    ran = subprocess.run(command, env=UNMEASURED, capture_output=True, text=True, timeout=900)
-    assert ran.returncode == 0, ran.stdout[-1000:] + ran.stderr
-    assert "The tour is over" in ran.stdout
-    refused = subprocess.run([sys.executable, str(ROOT / "examples" / "tour.py"), "nowhere"], capture_output=True)
-    assert refused.returncode == 1
 
 
 def test_fault_points_are_not_a_feature_for_users() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from postroom.flows.evaluation.plans import _CODE
+from postroom.flows.evaluation.events import _CODE
 from postroom.flows.graph.checks import CHECKS
 from postroom.flows.graph.meta import ACTION_TYPE
 from postroom.flows.language import reader as language
@@ -20,9 +20,10 @@ PAGE = (ROOT / "docs" / "reference" / "flows.md").read_text()
 
 
 def test_every_keyword_is_in_the_grammar() -> None:
-    text = (SOURCE / "language" / "reader.py").read_text()
-    words = {*language._STATEMENTS, *re.findall(r'_flag\("(\w+)"\)', text), "select", "transform", "merge", "from"}
-    assert {"retain", "durable", "join", "collection"} <= words, "the search still works"
+    text = "".join((SOURCE / "language" / f"{name}.py").read_text() for name in ("reader", "windows"))
+    called = re.findall(r'(?:_flag|is_name|keyword)\(((?:"\w+"(?:, )?)+)\)', text)
+    words = {*language._STATEMENTS, *re.findall(r'"(\w+)"', " ".join(called))}
+    assert {"retain", "durable", "join", "collection", "collapse", "session"} <= words, "the search still works"
     for word in words | {"any", "between", "and", "union", "meta"}:
         assert f'"{word}"' in PAGE, word
 

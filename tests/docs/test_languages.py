@@ -90,13 +90,15 @@ def test_the_examples_load(sqlite_url: str, tmp_path: Path) -> None:
         for station, queue in (("Simon", "incoming"), ("Oscar", "settled")):  # of the counters
             room.stations.add(station, "secret")
             room.queues.create(queue)
+        room.gateways.add("carrier", "http", address="https://carrier.example/")
+        room.gateways.add("scans", "files", folder=str(tmp_path))
         room.stations.add("sales", "secret")  # that the procedure ships to
         for suffix in PAGES:
             file = tmp_path / f"page.{suffix}"
             file.write_text(Language.of(suffix).example)
             assert room.load(file).added, suffix
-        assert len(room.definitions.levels()) == 7
-        assert len(room.flows.graph().arcs) == 7
+        assert len(room.definitions.levels()) == 8
+        assert len(room.flows.graph().arcs) == 15
         assert [kept.procedure.name for kept in room.stations.procedures()] == ["settle", "refuse"]
         assert [str(counter) for counter in room.stations.counters()] == [
             "counter front at Simon takes ORDER from incoming",

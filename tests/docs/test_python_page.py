@@ -12,12 +12,12 @@ import pytest
 
 import postroom
 from postroom import errors
-from postroom.advice import ADVICE
 from postroom.room.journal import RoomJournal
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
 PAGE = (REFERENCE / "python.md").read_text()
+ADVICE = {kind.code: kind.advice for kind in errors.every_error()}
 
 
 @pytest.fixture(scope="module")
@@ -61,13 +61,11 @@ def test_every_method_of_a_part_is_told_under_the_name_of_the_part(api: ModuleTy
 
 
 def test_every_error_says_what_to_do() -> None:
-    codes = {kind.code for kind in errors.every_error()}
-    assert set(ADVICE) == codes, "advice.py has one entry for each code"
     page = (REFERENCE / "errors.md").read_text()
     for code, advice in ADVICE.items():
         assert re.search(rf"^\| `{code}` .*\| {re.escape(advice)} \|$", page, re.MULTILINE), code
         assert advice.endswith("."), code
-    assert errors.QueueUnknown(queue="q", nearest="").advice == ADVICE["queue-unknown"]
+    assert errors.QueueUnknown(queue="q", nearest="").advice == errors.advice_of("queue-unknown") != ""
 
 
 def test_advice_names_commands_that_exist() -> None:

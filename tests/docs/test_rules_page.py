@@ -82,4 +82,5 @@ def test_the_pieces_of_program_in_the_guide_are_one_program_that_loads(sqlite_ur
     program = tmp_path / "pieces.demaq"
     program.write_text("\n".join(pieces))
     with postroom.open(sqlite_url) as room:
+        room.gateways.add("partner", "http", address="https://partner.example/")
         assert room.load(program).version == 1

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from postroom import limits
 from postroom.engine.spark.executor_store import SETTING
-from postroom.interfaces.cli.main import app
+from postroom.interfaces.cli.main import program
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guide" / "scaling.md").read_text()
@@ -29,7 +29,7 @@ def test_what_is_to_be_typed_is_a_script_with_commands_that_exist() -> None:
     words = [shlex.split(line, comments=True) for line in lines]
     engines = [line for line in words if line[:2] == ["postroom", "run"]]
     assert engines
-    shown = CliRunner().invoke(app, ["run", "--help"], env={"COLUMNS": "200"}).output
+    shown = CliRunner().invoke(program(), ["run", "--help"], env={"COLUMNS": "200"}).output
     for line in engines:
         assert all(word in shown for word in line if word.startswith("--")), line
 

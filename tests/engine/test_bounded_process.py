@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -15,6 +18,10 @@ from postroom.engine.bounded_process import attend
 def answer(request, tell):
     if request == b"die":
         os._exit(3)
+    if request == b"leave a child":
+        if os.fork():
+            os._exit(3)
+        time.sleep(60)
     if request == b"sleep":
         time.sleep(60)
     if request == b"print":
@@ -53,3 +60,21 @@ def test_what_dies_as_often_as_it_is_tried_is_guilty(processes: BoundedProcesses
         processes.ask(b"die")
     assert raised.value.in_time
     assert processes._idle == []
+
+
+def test_a_request_is_not_guilty_of_processes_that_ended_before_they_began_with_it(processes: BoundedProcesses) -> None:
+    """A signal that is on its way ends a process a moment later: it is still there when it is asked."""
+    attendants = [processes._taken(), processes._taken()]
+    for attendant in attendants:
+        assert attendant.ask(b"abc", None) == b"cba"
+        processes._give_back(attendant)
+        assert attendant._process is not None
+        os.kill(attendant._process, signal.SIGSTOP)
+        Timer(0.2, os.kill, (attendant._process, signal.SIGKILL)).start()
+    assert processes.ask(b"abc", tries=1) == b"cba"
+
+
+def test_the_end_of_a_process_is_noticed_although_its_child_holds_the_pipe(processes: BoundedProcesses) -> None:
+    with pytest.raises(Ended):
+        processes.ask(b"leave a child", tries=1)
+    assert processes.ask(b"abc") == b"cba"

@@ -7,13 +7,13 @@ from time import monotonic, sleep
 
 import pytest
 
-from postroom.engine.dispatch import Dispatch, Outcome
-from postroom.engine.steps.step import LEASE
+from postroom.engine.dispatch import Dispatch, Gateway, Outcome
+from postroom.engine.holding import LEASE
 from postroom.room import Postroom
 from postroom.store.kernel.outbox import Effect
 
 
-class Notes:
+class Notes(Gateway):
     """A way out that writes down what it was asked to do; some is refused."""
 
     kind = "note"

@@ -25,6 +25,7 @@ from postroom.engine.steps.effects import Arrival, Effects
 from postroom.engine.steps.serial import Timeline
 from postroom.engine.steps.stage import Share
 from postroom.engine.steps.watching import WatchingStage
+from postroom.engine.way import Way
 from postroom.errors import LeaseHeld, LeaseLost, PostroomError
 from postroom.limits import STEP_MESSAGES_MAX
 from postroom.model.key import key_number
@@ -126,9 +127,9 @@ class InterruptedShare(RulesShare):
     act: Act
 
     def evaluate(
-        self, spark: SparkSession, arrivals: Sequence[Arrival], base: Base, known: Timeline, bay: Bay | None = None
+        self, way: Way, arrivals: Sequence[Arrival], base: Base, known: Timeline, bay: Bay | None = None
     ) -> Iterator[Mapping[int, Effects]]:
-        found = list(super().evaluate(spark, arrivals, base, known, bay))
+        found = list(super().evaluate(way, arrivals, base, known, bay))
         self.act()
         yield from found
 

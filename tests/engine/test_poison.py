@@ -9,6 +9,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -18,9 +19,8 @@ from postroom.engine.spark.worker import Bounds
 from postroom.limits import MESSAGE_ACTIONS_MAX
 from postroom.room import Postroom
 
-pytestmark = pytest.mark.usefixtures("spark")
-
 MASTER = "local[2]"
+WAY: dict[str, Any] = {"spark": "always"}
 PROGRAM = """
 create queue in kind basic mode persistent errorqueue errors
 create queue out kind basic mode persistent
@@ -50,9 +50,18 @@ def allow(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     monkeypatch.setattr(Bounds, "beside", lambda master: bounds)
 
 
+@pytest.fixture(params=["always", "auto"])
+def way(request: pytest.FixtureRequest) -> str:
+    """On Spark, and in the engine's own worker."""
+    if request.param == "always":
+        request.getfixturevalue("spark")
+    return str(request.param)
+
+
 @pytest.fixture
-def room(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Postroom:
+def room(way: str, sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Postroom:
     allow(monkeypatch, seconds=2.0)
+    monkeypatch.setitem(WAY, "spark", way)
     file = tmp_path / "program.demaq"
     file.write_text(PROGRAM)
     opened = postroom.open(sqlite_url)
@@ -88,7 +97,7 @@ def check(room: Postroom, bad: dict[str, str], code: str) -> None:
 
 
 def work_off(room: Postroom) -> tuple[int, int]:
-    totals = room.engine.run_totals(until_idle=True, master=MASTER)
+    totals = room.engine.run_totals(until_idle=True, master=MASTER, **WAY)
     return totals.messages, totals.failures
 
 
@@ -142,8 +151,9 @@ def seconds_used(process: int) -> float:
     return int(fields[11]) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.parametrize("way", ["always"])
 def test_a_lone_message_whose_worker_died_by_another_hand_is_not_blamed(
-    room: Postroom, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, room: Postroom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     allow(monkeypatch, seconds=60.0)
     room.send("in", "<m>first</m>", format="xml")
@@ -182,7 +192,7 @@ def test_while_a_message_loops_those_of_other_queues_go_on(
     room.send("other", "<m>first</m>", format="xml")
     work_off(room)  # whatever has to start has started
     room.send("in", '<m kind="loop">bad</m>', format="xml")
-    engine = threading.Thread(target=lambda: room.engine.run_totals(until_idle=True, master=MASTER))
+    engine = threading.Thread(target=lambda: room.engine.run_totals(until_idle=True, master=MASTER, **WAY))
     engine.start()
     with postroom.open(room.url) as office:
         sleep(1.0)  # the engine has taken the message that loops

@@ -6,8 +6,8 @@ import os
 import subprocess
 import sys
 
+from postroom.engine.holding import LEASE
 from postroom.engine.presence import State, presence
-from postroom.engine.steps.step import LEASE
 from postroom.room import Postroom
 from postroom.store.kernel.owner import process_token
 

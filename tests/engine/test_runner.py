@@ -18,7 +18,7 @@ import pytest
 
 import postroom
 from postroom import faults
-from postroom.engine.dispatch import Outcome
+from postroom.engine.dispatch import Gateway, Outcome
 from postroom.engine.runner import Totals
 from postroom.errors import LeaseHeld, LeaseLost, OutboxUnknown
 from postroom.limits import OUTBOX_ATTEMPTS_MAX
@@ -188,7 +188,7 @@ def test_an_idle_engine_that_lost_its_lease_says_so(
 def test_an_engine_that_lost_its_lease_cannot_record_a_result(triggered: Postroom, url: str, marks: Path) -> None:
     triggered.send("INP_0000", "x")
 
-    class Thief:
+    class Thief(Gateway):
         kind = "command"
 
         def act(self, effect: Effect) -> Outcome:
@@ -314,7 +314,7 @@ def test_effects_of_one_destination_keep_their_order(
     monkeypatch.setattr("postroom.engine.dispatch.OUTBOX_BACKOFF_SECONDS", 0.3)
     tried: list[tuple[str, int]] = []
 
-    class Gate:
+    class Gate(Gateway):
         kind = "command"
 
         def act(self, effect: Effect) -> Outcome:

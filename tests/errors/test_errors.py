@@ -6,6 +6,8 @@ import copy
 import re
 from pathlib import Path
 
+import pytest
+
 from postroom import errors
 
 ROOT = Path(__file__).parents[2]
@@ -28,3 +30,15 @@ def test_errors_keep_their_facts_across_process_borders() -> None:
     original = errors.QueueUnknown(queue="q", nearest="")
     again = copy.copy(original)
     assert (type(again), str(again), again.facts) == (errors.QueueUnknown, str(original), original.facts)
+
+
+@pytest.mark.parametrize("kind", errors.every_error(), ids=lambda kind: kind.code)
+def test_advice_is_short_whole_sentences(kind: type[errors.PostroomError]) -> None:
+    assert re.fullmatch(r"[A-Z].*\.", kind.advice), "it begins and ends as a sentence"
+    assert len(kind.advice) <= 200
+    assert kind.advice.count("`") % 2 == 0, "every command is in a pair of quotes"
+    assert errors.advice_of(kind.code) == kind.advice
+
+
+def test_there_is_no_advice_for_no_error() -> None:
+    assert errors.advice_of("nothing") == ""

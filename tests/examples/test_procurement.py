@@ -22,6 +22,7 @@ from postroom.engine.steps.effects import Arrival, Effects
 from postroom.engine.steps.serial import Timeline
 from postroom.engine.steps.stage import Share
 from postroom.engine.steps.watching import WatchingStage
+from postroom.engine.way import Way
 from postroom.errors import EntryRefused, MessageGone, ProgramInvalid
 from postroom.rules.catalog import Programs
 from postroom.rules.evaluation.evaluate import evaluate_chunk
@@ -92,6 +93,8 @@ class Office:
 def opened(url: str | Path, program: Path = FOLDER / "procurement.demaq") -> Office:
     clock = Clock()
     room = postroom.open(url, clock=clock)
+    for partner in ("supplier", "customer", "postalService"):
+        room.gateways.add(partner, "fetched")
     room.load(program)
     room.definitions.load_collection("crm", FOLDER / "pricelist.xml")
     return Office(room, clock)
@@ -220,7 +223,7 @@ def test_a_message_that_breaks_a_rule_becomes_an_error_message(office: Office) -
     assert error.body == (
         "<error><class>application</class><code>FORG0001</code>"
         f"<description>{_description(error)}</description>"
-        "<rule>checkCapacity</rule><queue>supplier</queue>"
+        "<rule>checkCapacity</rule><place>procurement.demaq:72:19</place><queue>supplier</queue>"
         f'<initialMessage key="{question.key}">{question.body}</initialMessage></error>'
     )
     assert "many" in _description(error)
@@ -289,7 +292,7 @@ class _HereShare(RulesShare):
     """Evaluates in this process with the worker's own code: thousands of steps of one message need no Spark jobs."""
 
     def evaluate(
-        self, spark: SparkSession, arrivals: Sequence[Arrival], base: Base, known: Timeline, bay: Bay | None = None
+        self, way: Way, arrivals: Sequence[Arrival], base: Base, known: Timeline, bay: Bay | None = None
     ) -> Iterator[Mapping[int, Effects]]:
         yield evaluate_chunk(self.plan, arrivals, base, known)[0]
 
@@ -358,18 +361,23 @@ class Ended:
     kept: dict[str, int]
 
 
+@pytest.fixture(scope="module", params=[60, pytest.param(200, marks=pytest.mark.slow)])
+def customers(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
 @pytest.fixture(scope="module")
-def one_at_a_time(tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """What two hundred customers lead to, message by message."""
+def one_at_a_time(tmp_path_factory: pytest.TempPathFactory, customers: int) -> Ended:
+    """What so many customers lead to, message by message."""
     office = opened(tmp_path_factory.mktemp("single") / "room.db")
     with office.room:
-        return Ended(business(office, lambda office: run_here(office, 1), 200), office.sweep())
+        return Ended(business(office, lambda office: run_here(office, 1), customers), office.sweep())
 
 
 def test_many_customers_end_alike_one_message_at_a_time_and_in_large_steps(
-    office: Office, one_at_a_time: Ended
+    office: Office, customers: int, one_at_a_time: Ended
 ) -> None:
-    assert business(office, lambda office: office.run(), 200) == one_at_a_time.state
+    assert business(office, lambda office: office.run(), customers) == one_at_a_time.state
     names = {body.partition(">")[0] for body in office.bodies("customer")}
     assert names == {"<offer", "<refusal", "<confirmation", "<invoice", "<reminder"}
     errors = "".join(office.bodies("crmErrors"))

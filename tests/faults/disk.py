@@ -266,3 +266,38 @@ class Images:
 def stored(folder: Path) -> Files:
     """The rooms of a folder as they lie there, closed."""
     return {os.fspath(file): file.read_bytes() for file in folder.glob("*.db")}
+
+
+class Kept:
+    """What a power failure leaves of plain files below a folder at the least: what was synced, as it was then."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._synced: dict[int, bytes | dict[str, int]] = {}  # a file's content, a folder's entries
+        self._sync = os.fsync
+        self.fsync(os.open(root, os.O_RDONLY))
+
+    def fsync(self, handle: int) -> None:
+        """Takes the place of ``os.fsync``."""
+        place = Path(os.readlink(f"/proc/self/fd/{handle}"))
+        if place.is_dir():
+            self._synced[os.fstat(handle).st_ino] = {entry.name: entry.inode() for entry in os.scandir(place)}
+        else:
+            self._synced[os.fstat(handle).st_ino] = place.read_bytes()
+        self._sync(handle)
+
+    def files(self) -> Files:
+        return dict(self._below("", self.root.stat().st_ino))
+
+    def _below(self, name: str, inode: int) -> Iterator[tuple[str, bytes]]:
+        synced = self._synced.get(inode, b"")
+        if isinstance(synced, bytes):
+            yield name, synced
+        else:
+            for entry, number in synced.items():
+                yield from self._below(f"{name}/{entry}", number)
+
+
+def plain_files(root: Path) -> Files:
+    """What is there as long as the power lasts."""
+    return {f"/{file.relative_to(root)}": file.read_bytes() for file in root.rglob("*") if file.is_file()}

@@ -25,7 +25,7 @@ _SERVER.set_forkserver_preload(
     [
         *(
             f"tests.faults.{name}workload"
-            for name in ("", "station_", "procedure_", "counter_", "sphere_", "staged_", "upkeep_")
+            for name in ("", "station_", "procedure_", "counter_", "sphere_", "staged_", "upkeep_", "consumer_")
         ),
         *("postroom.store.sqlite.store", "postroom.store.postgres", "pandas"),  # imported when they are first needed
     ]

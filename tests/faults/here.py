@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tests.oracle.flowing import PlainShare
 
+from postroom.engine.holding import Divided
 from postroom.engine.runner import Totals
 from postroom.engine.spark.executor_store import Bay
-from postroom.engine.spark.jobs import answered, receipt
+from postroom.engine.spark.jobs import receipt
 from postroom.engine.steps.effects import Arrival, Effects
 from postroom.engine.steps.serial import Timeline
 from postroom.engine.steps.stage import Share
 from postroom.engine.steps.watching import WatchingStage
+from postroom.engine.way import answered
 from postroom.flows.stage import FlowStage
 from postroom.room import Postroom
+from postroom.rules.compilation.plan import free_of
 from postroom.rules.evaluation.chunks import Base, packed, settled, together
 from postroom.rules.evaluation.share import RulesShare
 from postroom.rules.evaluation.worker import RulesTask
+from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -32,7 +36,7 @@ _one_by_one = threading.Lock()  # steps are evaluated by several threads, and Sa
 
 class HereShare(RulesShare):
     def evaluate(
-        self, spark: Any, arrivals: Sequence[Arrival], base: Base, known: Timeline, bay: Bay | None = None
+        self, way: Any, arrivals: Sequence[Arrival], base: Base, known: Timeline, bay: Bay | None = None
     ) -> Iterator[Mapping[int, Effects]]:
         for chunk in together(arrivals, min(2, len(arrivals))):
             with _one_by_one:
@@ -49,15 +53,26 @@ class HereStage(WatchingStage):
         return HereShare(plan) if plan.queues or plan.echoes else None
 
 
+class HereRules(HereStage):
+    """The same for an engine that shares its queues with others."""
+
+    def divided(self, tx: Transaction) -> Divided:
+        plan = self._programs.plan(tx)
+        return Divided(frozenset({*plan.queues, *plan.echoes}), free_of(plan))
+
+
 class HereFlows(FlowStage):
     share_class = PlainShare
+
+    def worker_module(self, store: Store) -> str:
+        return ""
 
 
 def evaluate_here(room: Postroom) -> Postroom:
     """Let a room's engine do without Spark."""
     room._parts.runner._stages = (HereStage(room), HereFlows(room._parts.room_graphs))
 
-    def engine_run(*, master: str = "", conf: Any = None, **options: Any) -> Totals:
+    def engine_run(*, master: str = "", conf: Any = None, spark: Any = None, **options: Any) -> Totals:
         return room._parts.runner.run(spark=lambda: cast("SparkSession", None), **options)
 
     room.engine.run_totals = engine_run  # type: ignore[method-assign]  # for this room alone
@@ -72,7 +87,7 @@ class ThereShare(RulesShare):
     acts: list[Callable[[], object]] = field(default_factory=list)  # each happens before executors read once
 
     def evaluate(
-        self, spark: Any, arrivals: Sequence[Arrival], base: Base, known: Timeline, bay: Bay | None = None
+        self, way: Any, arrivals: Sequence[Arrival], base: Base, known: Timeline, bay: Bay | None = None
     ) -> Iterator[Mapping[int, Effects]]:
         assert bay is not None
         if self.acts:
@@ -99,7 +114,7 @@ def executors_here(room: Postroom, *acts: Callable[[], object]) -> Postroom:
     """Let a room's engine hand over keys, to executors that are in this process."""
     room._parts.runner._stages = (ThereStage(room, *acts),)
 
-    def engine_run(*, master: str = "", conf: Any = None, **options: Any) -> Totals:
+    def engine_run(*, master: str = "", conf: Any = None, spark: Any = None, **options: Any) -> Totals:
         return room._parts.runner.run(spark=lambda: cast("SparkSession", None), exchange=room.url, **options)
 
     room.engine.run_totals = engine_run  # type: ignore[method-assign]  # for this room alone

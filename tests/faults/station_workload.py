@@ -108,7 +108,7 @@ def query(room: postroom.Postroom, type: str = "NOTE") -> list[str]:
         parts = [Part(node, url, STATIONS) for node, url in network.ways().items()]
         parts.append(Part("control", network.url, MAILBOXES))
         late = [each.key for each in asked._met_nowhere()]
-        rows = [row for part in parts for row in read_part(0, part, asked.number, asked.plan, None).to_pylist()]
+        rows = [row for part in parts for row in read_part(0, part, asked.number, asked.plan, None).rows()]
         assert not [row["error"] for row in rows if row["error"]]
         return [key_text(key) for key in [*late, *(row["key"] for row in rows)]]
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import random
 import shutil
 import tempfile
@@ -13,9 +14,12 @@ from pathlib import Path
 
 import pytest
 from tests.faults import counter_workload, sphere_workload, station_workload, workload
-from tests.faults.disk import Files, Images, Recorder, stored, told
+from tests.faults.disk import Files, Images, Kept, Recorder, plain_files, stored, told
+from tests.faults.upkeep_workload import write_here
 
 import postroom
+from postroom import faults
+from postroom.engine.archiving import archive
 from postroom.room import Postroom
 from postroom.store.proof.verification import verified
 from postroom.store.sqlite.store import SqliteStore
@@ -39,6 +43,19 @@ def queues(folder: Path, urls: list[str]) -> None:
             room.receive("q")
 
 
+def archives(folder: Path, urls: list[str]) -> None:
+    """The journal leaves for folders, with messages that are gone, while more is sent and received."""
+    with opened(urls[0]) as room:
+        room.queues.create("q")
+        room.queues.create("drop", keep_processed=False)
+        for number in range(4):
+            room.send_many("q", [f"{number} {count} " + "x" * 200 for count in range(6)])
+            room.send("drop", f"{number}", idempotency_key=f"k{number}")
+            room.receive("q")
+            room.receive("drop")
+            archive(room.store, room.store.read(lambda tx: tx.now), folder / "old", write_here)
+
+
 @contextlib.contextmanager
 def opened(url: str) -> Iterator[Postroom]:
     with postroom.open(url) as room:
@@ -54,6 +71,7 @@ WORKLOADS: dict[str, tuple[Workload, int]] = {
     "spheres": (lambda folder, urls: sphere_workload.own(urls[0], folder), 1),
     "hand-overs": (station_workload.work, 3),
     "counters": (counter_workload.work, 3),
+    "archive": (archives, 1),
 }
 
 
@@ -145,6 +163,7 @@ class Looked:
                 "spheres": 25.0,
                 "hand-overs": 5.0,
                 "counters": 5.0,
+                "archive": 30.0,
             }.items()
         ),
     ],
@@ -174,3 +193,63 @@ def sqlite_settings() -> tuple[str, ...]:
     from postroom.store.sqlite import connection
 
     return connection.SETTINGS
+
+
+# --- files beside the room: they are on disk before the room relies on them ---
+
+
+@pytest.fixture
+def kept(memory: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
+    (memory / "beside").mkdir()
+    disk = Kept(memory / "beside")
+    monkeypatch.setattr(os, "fsync", disk.fsync)
+    return disk
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["at-once", "after-a-kill"])
+def test_an_archive_is_on_disk_before_its_lines_leave_the_journal(
+    memory: Path, kept: Kept, monkeypatch: pytest.MonkeyPatch, killed: bool
+) -> None:
+    seen: list[tuple[Files, Files]] = []
+
+    def reach(point: str) -> None:
+        if point == "archive.renamed":
+            seen.append((kept.files(), plain_files(kept.root)))
+
+    folder = kept.root / "of" / "this" / "year"
+    with postroom.open(memory / "room.db") as room:
+        room.queues.create("q")
+        room.send_many("q", ["a", "b"])
+        if killed:
+            with monkeypatch.context() as patch:
+                patch.setattr(Path, "rename", renamed_and_killed)
+                with pytest.raises(Killed):
+                    archive(room.store, room.store.read(lambda tx: tx.now), folder, write_here)
+            assert plain_files(kept.root)
+        monkeypatch.setattr(faults, "reach", reach)
+        archive(room.store, room.store.read(lambda tx: tx.now), folder, write_here)
+    assert len(seen) == 1
+    on_disk, there = seen[0]
+    assert len(there) == 2
+    assert on_disk == there
+
+
+class Killed(BaseException):
+    """As if by a signal: nothing is tidied up."""
+
+
+def renamed_and_killed(file: Path, name: Path) -> Path:
+    os.rename(file, name)
+    if name.name.startswith("journal-"):
+        raise Killed
+    return name
+
+
+def test_a_backup_is_on_disk_when_it_is_acknowledged(memory: Path, kept: Kept) -> None:
+    with postroom.open(memory / "room.db") as room:
+        room.queues.create("q")
+        room.send("q", "a")
+        room.backup(kept.root / "copy.db")
+        room.backup(kept.root / "copy.db", replace=True)
+        assert list(plain_files(kept.root)) == ["/copy.db"]
+        assert plain_files(kept.root).items() <= kept.files().items()

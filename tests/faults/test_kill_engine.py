@@ -298,7 +298,9 @@ def with_backlog(url: str, folder: Path, count: int) -> Postroom:
     return room
 
 
-STEP = re.compile(r"step=\d+ messages=\d+ created=\d+ failures=\d+ lag=\d+ claim_ms=\d+ evaluate_ms=\d+ commit_ms=\d+")
+STEP = re.compile(
+    r"step=\d+ messages=\d+ created=\d+ failures=\d+ lag=\d+ evaluated=\w+ claim_ms=\d+ evaluate_ms=\d+ commit_ms=\d+"
+)
 
 
 def test_sigterm_in_the_middle_of_a_backlog_leaves_nothing_half_done(

@@ -169,9 +169,9 @@ def test_only_an_arc_puts_events_aside(room: Postroom) -> None:
 
 @pytest.mark.parametrize("name", ["", "a\nb", "a\ud800", "x" * 101, 5])
 def test_what_is_not_a_name_is_refused(room: Postroom, name: str) -> None:
-    with pytest.raises(ArgumentInvalid, match="printable"):
+    with pytest.raises(ArgumentInvalid, match=r"printable|is expected"):
         room.client(name)
-    with pytest.raises(ArgumentInvalid, match="printable"):
+    with pytest.raises(ArgumentInvalid, match=r"printable|is expected"):
         room.client("desk", broker=name or " \n")
 
 

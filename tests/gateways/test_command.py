@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, process_time
 from typing import Any
@@ -14,7 +15,8 @@ from typing import Any
 import pytest
 
 from postroom.gateways.command import CommandGateway
-from postroom.limits import COMMAND_OUTPUT_BYTES_MAX
+from postroom.limits import COMMAND_OUTPUT_BYTES_MAX, OUTBOX_ATTEMPTS_MAX
+from postroom.room import Postroom
 from postroom.store.kernel.outbox import Effect
 
 PROBE = """
@@ -137,7 +139,89 @@ def test_an_interrupt_leaves_no_command_behind(tmp_path: Path, monkeypatch: pyte
         return started[-1]
 
     monkeypatch.setattr("postroom.gateways.command.subprocess.Popen", remember)
-    monkeypatch.setattr(CommandGateway, "_keep", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr("postroom.gateways.command._keep", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         CommandGateway("/r.db").act(effect(f'{sys.executable} -c "print(1, flush=True); import time; time.sleep(60)"'))
     assert started[0].returncode is not None
+
+
+# --- a queue that says how often ---
+
+
+@pytest.fixture
+def commanded(room: Postroom, tmp_path: Path) -> Callable[[str], Postroom]:
+    """A room with a queue whose command is a program of this text."""
+
+    def commanded(program: str) -> Postroom:
+        (tmp_path / "consume.py").write_text(program)
+        file = tmp_path / "t.qdl"
+        file.write_text(f'01 INPUT-QUEUE (M) COMMAND LINE IS "{sys.executable} {tmp_path / "consume.py"}"\n99\n')
+        room.load(file)
+        return room
+
+    return commanded
+
+
+#: Takes one message after another; one that says "bad" is given back, and the command fails.
+CONSUME = """
+import os, postroom, sys
+with postroom.open(os.environ["POSTROOM_URL"]) as room:
+    while message := room.receive(os.environ["POSTROOM_QUEUE"], lease=60).message:
+        if message.body == "bad":
+            message.release()
+            sys.exit(7)
+        message.done()
+"""
+
+
+def test_a_message_that_a_command_fails_at_is_a_dead_letter_after_the_last_attempt(
+    commanded: Callable[[str], Postroom],
+) -> None:
+    room = commanded(CONSUME)
+    room.consumers.set_policy("M", attempts=2, backoff=0.01, dead_letters="graves")
+    keys = [room.send("M", body).key for body in ("good", "bad", "better")]
+    room.run_until_idle()
+    (dead,) = room.peek("graves").messages
+    assert (dead.key, dead.properties["dead.attempts"]) == (keys[1], 2)
+    assert "exit 7" in str(dead.properties["dead.reason"])
+    assert room.count("M").queues[0].processed == 2, "the command was run again for what came behind it"
+    assert [event.verb for event in room.trace(keys[1])][-2:] == ["lease", "dead-letter"]
+    assert [event.verb for event in room.trace(keys[1])].count("fail") == 1
+    assert room.journal.verify().differences == ()
+
+
+def test_a_command_that_cannot_run_makes_dead_letters_of_all_that_wait(commanded: Callable[[str], Postroom]) -> None:
+    room = commanded("raise SystemExit(3)")
+    room.consumers.set_policy("M", attempts=5)
+    keys = [room.send("M", body).key for body in ("one", "two")]
+    room.run_until_idle()
+    assert [message.key for message in room.peek("INP_0000.dead")] == keys
+    assert [message.properties["dead.attempts"] for message in room.peek("INP_0000.dead")] == [5, 5]
+    assert [effect.state for effect in room.engine.outbox()] == ["failed", "failed"], "told to the operator, too"
+    assert room.journal.verify().differences == ()
+
+
+def test_what_a_command_has_leased_fails_once_by_its_lease(commanded: Callable[[str], Postroom]) -> None:
+    room = commanded(CONSUME.replace("message.release()", "pass").replace("sys.exit(7)", "os._exit(7)"))
+    room.consumers.set_policy("M", attempts=2, backoff=0.01)
+    room.send("M", "bad")
+    behind = room.send("M", "behind").key
+    room.run_until_idle()
+    assert [event.verb for event in room.trace(behind)] == ["put", "lease", "take"]
+    assert room.journal.verify().differences == ()
+
+
+def test_without_attempts_a_command_has_those_of_the_room(commanded: Callable[[str], Postroom]) -> None:
+    room = commanded("raise SystemExit(3)")
+    key = room.send("M", "one").key
+    (failed,) = _run_quickly(room)
+    assert (failed.state, failed.attempts) == ("failed", OUTBOX_ATTEMPTS_MAX)
+    assert [event.verb for event in room.trace(key)] == ["put"]
+
+
+def _run_quickly(room: Postroom) -> list[Effect]:
+    """Every attempt at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("postroom.engine.dispatch.OUTBOX_BACKOFF_SECONDS", 0.0)
+        room.run_until_idle()
+    return room.engine.outbox()

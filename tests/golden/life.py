@@ -1,11 +1,13 @@
 """A small room with something of every capability that a version had; run by ``make.py`` with that version's code.
 
-``python life.py SCHEMA FILE``: only what all versions since then have in common is used.
+``python life.py SCHEMA FILE``: only what all versions from 13 on have in common is used. For those before, ``make.py``
+takes this file as it was then, with the names of that time.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,6 +28,12 @@ create rule pass for incoming
 if (/order) then do enqueue <ship>{/order/id}</ship> into outgoing
 """
 FLOW = "domain trade\nspace In : [n: int]\nspace Out : [n: int]\narc all : In -> Out merge\n"
+FOLD = """\
+domain shop
+space Sales : [shop: string, n: int]
+space Sums : [shop: string, n: int]
+arc sums : Sales -> Sums collapse [shop: s, n: a] by s => [shop: s, n: sum(a)]
+"""
 FORM = """\
 type NOTE
 | No: ____ Text: ______________ KEY: ___ |
@@ -44,11 +52,10 @@ procedure away at Jane
 """
 
 
-def live(room: postroom.Postroom, schema: int, folder: Path) -> None:
-    def load(name: str, text: str) -> None:
-        (folder / name).write_text(text)
-        room.load(folder / name)
+Load = Callable[[str, str], None]
 
+
+def live(room: postroom.Postroom, schema: int, load: Load) -> None:
     load("tree.qdl", TREE)
     room.queues.create("plain", password="pw")
     room.queues.create("short")
@@ -96,6 +103,32 @@ def live(room: postroom.Postroom, schema: int, folder: Path) -> None:
         room.send("plain", "second", cause=first.key)
 
 
+def live_on(room: postroom.Postroom, schema: int, load: Load) -> None:
+    """What came with versions that had leases, rights and gateways."""
+    if schema >= 14:
+        room.queues.create("leased")
+        room.send_many("leased", ["in hand", "next"])
+        room.receive("leased", lease=1)
+    if schema >= 16:
+        room.flows.add_principal("Ann", password="password of Ann")
+        room.access.grant("Ann", "send", "leased")
+    if schema >= 17:
+        room.gateways.add("partner", "http", address="http://127.0.0.1:9/")
+    if schema >= 22:
+        room.queues.create("chosen")
+        for region in ("US", "EU"):
+            room.send("chosen", region, properties={"region": region})
+        room.receive("chosen", where="region = 'EU'")
+        load("fold.flow", FOLD)
+        room.publish("Sales", {"shop": "north", "n": 3})
+
+
 if __name__ == "__main__":
     with TemporaryDirectory() as name, postroom.open(sys.argv[2], actor="golden") as opened:
-        live(opened, int(sys.argv[1]), Path(name))
+
+        def load(file: str, text: str) -> None:
+            (Path(name) / file).write_text(text)
+            opened.load(Path(name) / file)
+
+        live(opened, int(sys.argv[1]), load)
+        live_on(opened, int(sys.argv[1]), load)

@@ -15,25 +15,47 @@ WHOLE = {"conformance", "docs", "examples", "faults", "golden", "histories", "ho
 #: Tests of a behaviour that several modules bring about together, beside those of the modules.
 BEHAVIOURS = set(
     """
-    diagnosis/test_false_alarms.py engine/test_engine.py engine/test_poison.py flows/test_flowing.py
-    flows/test_order.py interfaces/cli/test_terminal.py queues/test_hold.py
-    queues/test_states.py room/test_text.py rules/test_grammar.py rules/test_made.py rules/test_paper.py
+    diagnosis/test_false_alarms.py engine/test_at_once.py engine/test_engine.py engine/test_several.py
+    engine/test_poison.py flows/test_flowing.py
+    flows/test_order.py gateways/soap/test_gsoap.py gateways/soap/test_wss4j.py gateways/test_others.py
+    store/test_postgres_calm.py interfaces/cli/test_documents.py interfaces/cobol/test_family.py
+    interfaces/cobol/test_nist.py
+    interfaces/cobol/test_programs.py
+    interfaces/cobol/test_programs.py interfaces/web/test_stories.py
+    interfaces/web/test_every_page.py interfaces/web/test_form_in_browser.py interfaces/web/test_scale.py
+    interfaces/http/test_whole_interface.py
+    queues/test_states.py room/test_text.py
+    rules/test_absence.py rules/test_grammar.py rules/test_made.py rules/test_paper.py
     rules/test_time.py spheres/test_enumeration.py spheres/test_errors.py spheres/test_frozen.py
     spheres/test_giving_back.py spheres/test_histories.py spheres/test_invariants.py spheres/test_load.py
     spheres/test_mail.py spheres/test_refusals.py spheres/test_rules.py spheres/test_travel.py
     spheres/test_undo.py stations/procedures/test_alike_on_satellites.py stations/procedures/test_live.py
     stations/procedures/test_nodes.py stations/procedures/test_odd.py stations/test_live.py
     stations/test_movement.py stations/test_movement_in_stores.py stations/test_random_conditions.py
-    stations/test_secrets.py store/test_full_disk.py store/test_migrations.py store/test_rot.py
+    room/test_wrong_arguments.py stations/test_secrets.py store/test_full_disk.py store/test_migrations.py
+    store/test_postgres_leases.py store/test_rot.py
     """.split()
 )
 #: Modules that have no test of their own name, and where they are tested.
 ELSEWHERE = {
     **{
         f"errors/{name}": "errors/test_errors.py"
-        for name in "bodies definitions engine messages queues root spheres stations stores".split()
+        for name in (
+            "bodies definitions engine gateways messages queues root servers spheres stations stores streams".split()
+        )
     },
+    **{f"interfaces/http/{name}": "interfaces/http/test_app.py" for name in ("responses", "handover", "services")},
+    **{f"interfaces/http/{name}": "interfaces/http/test_remote.py" for name in ("answers", "link")},
+    **{
+        f"interfaces/http/{name}": "interfaces/http/test_both.py"
+        for name in ("remote_bodies", "remote_leasing", "remote_spheres")
+    },
+    "interfaces/http/kinds": "interfaces/http/test_requests.py",
+    **{f"interfaces/web/{name}": "interfaces/web/test_site.py" for name in "home page registry visit you".split()},
+    **{f"interfaces/web/{name}": "interfaces/web/test_desk.py" for name in ("dossier", "rendering")},
+    **{f"interfaces/web/{name}": "interfaces/web/test_form_page.py" for name in ("form_grid", "new_form")},
     "room/parts": "room/test_opening.py",
+    **{f"aio/{name}": "aio/test_rooms.py" for name in ("opening", "parts")},
 }
 MODULES = [
     str(file.relative_to(SOURCE).with_suffix(""))

@@ -228,7 +228,8 @@ def load_procedure(room: Postroom, folder: Path, status: str) -> None:
 
 
 def engine(room: Postroom, step_messages: int) -> None:
-    room.run_until_idle(step_messages=step_messages, master="local[2]")
+    """Now on Spark, now in the engine's own worker."""
+    room.run_until_idle(step_messages=step_messages, master="local[2]", spark="auto" if step_messages % 2 else "always")
 
 
 def sweep(room: Postroom) -> None:

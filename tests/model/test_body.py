@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from postroom.errors import BodyError, BodyTooLarge, JsonMalformed, TextInvalid, XmlMalformed
 from postroom.limits import BODY_BYTES_MAX, BODY_DEPTH_MAX
-from postroom.model.body import Format, check_body, json_text, parse_json
+from postroom.model.body import Format, check_body, json_text, parse_json, storable
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT
@@ -195,3 +195,8 @@ def test_a_number_too_large_for_a_float_is_refused() -> None:
 def test_an_escape_does_not_smuggle_in_what_plain_text_may_not_hold(text: str) -> None:
     with pytest.raises(BodyError):
         check_body(text, Format.JSON)
+
+
+def test_what_no_store_can_hold_is_replaced() -> None:
+    assert storable("a\x00b\udcffc é") == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}c é"
+    assert storable("as it is") == "as it is"

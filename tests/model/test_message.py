@@ -222,7 +222,7 @@ def test_a_message_has_one_json_shape() -> None:
         "queue": "ORDERS",
         "type": "Order",
         "format": "json",
-        "body": "{}",
+        "body": {},
         "properties": {"vip": True},
         "created": "2026-11-29T14:30:00.000000Z",
         "processed": None,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 import pytest
 from argon2 import PasswordHasher, Type
 from tests.passwords import CHEAP
 
+from postroom.limits import PASSWORDS_AT_ONCE
+from postroom.model import password
 from postroom.model.password import hash_password, is_hash, verify_password
 
 pytestmark = pytest.mark.usefixtures("real_passwords")
@@ -87,3 +91,27 @@ def test_no_password_fits_what_is_not_a_hash() -> None:
 
 def test_bytes_that_are_not_utf8_in_an_argument_are_a_wrong_password() -> None:
     assert verify_password(hashed(), "\udcff") is False
+
+
+def test_however_many_sign_in_few_passwords_are_looked_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them takes 64 MiB."""
+    lock, now, most = threading.Lock(), 0, 0
+    full = threading.Event()
+
+    class Slow:
+        def verify(self, stored: str, given: str) -> bool:
+            nonlocal now, most
+            with lock:
+                now += 1
+                most = max(most, now)
+                if now == PASSWORDS_AT_ONCE:
+                    full.set()
+            assert full.wait(30), "as many as may be are looked at at a time"
+            with lock:
+                now -= 1
+            return True
+
+    monkeypatch.setattr(password, "_hasher", Slow)
+    with ThreadPoolExecutor(16) as pool:
+        assert all(pool.map(lambda _: password.verify_password("", ""), range(64)))
+    assert most == PASSWORDS_AT_ONCE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,15 +15,17 @@ from xml.etree import ElementTree
 import pytest
 
 import postroom
-from postroom.engine.spark.executor_store import Bay, Depot, leave_all
-from postroom.engine.spark.jobs import answered, receipt
+from postroom.engine.evaluators import Evaluators
+from postroom.engine.holding import LEASE
+from postroom.engine.spark.executor_store import AnswerStore, Bay, leave_all
+from postroom.engine.spark.jobs import receipt
 from postroom.engine.steps import step
 from postroom.engine.steps.effects import Arrival, Document, Effects, Granule
 from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.engine.steps.serial import Timeline
 from postroom.engine.steps.stage import Turn, Watched
-from postroom.engine.steps.step import LEASE
 from postroom.engine.steps.watching import steps
+from postroom.engine.way import Way, answered
 from postroom.errors import EntryRefused
 from postroom.limits import STEP_ROUNDS_MAX
 from postroom.model.message import Stored
@@ -79,8 +81,14 @@ class HereShare:
     def arrivals(self, tx: Transaction, claimed: Sequence[Stored]) -> list[Arrival]:
         return self.share.arrivals(tx, claimed)
 
+    def barring(self, barred: Mapping[str, str]) -> HereShare:
+        raise AssertionError("everyone may act here")
+
+    def weight(self, arrivals: Sequence[Arrival]) -> int:
+        return self.share.weight(arrivals)
+
     def evaluate(
-        self, spark: SparkSession, arrivals: Sequence[Arrival], base: Base, known: Timeline, bay: Bay | None = None
+        self, way: Way, arrivals: Sequence[Arrival], base: Base, known: Timeline, bay: Bay | None = None
     ) -> Iterator[Mapping[int, Effects]]:
         chunks = [packed(chunk, base, known) for chunk in self._chunks(arrivals)]
         with _alarm_kept():
@@ -94,6 +102,9 @@ class HereShare:
             return [answered(task, chunk) for chunk in chunks]
         ticket = bay.ticket()
         return bay.answers(ticket, [receipt(task, ticket, *chunk) for chunk in enumerate(chunks)])
+
+    def folding(self, tx: Transaction, queues: Collection[str]) -> None:
+        self.share.folding(tx, queues)
 
     def keep_warm(self, spark: SparkSession) -> None:
         raise AssertionError("nobody is idle here")
@@ -130,7 +141,7 @@ def no_spark() -> SparkSession:
 class Pair:
     """A room and an oracle with one program, fed and driven alike."""
 
-    def __init__(self, folder: Path, program: str, *, spark: Callable[[], SparkSession] | None = None) -> None:
+    def __init__(self, folder: Path, program: str, *, evaluators: Evaluators | None = None) -> None:
         file = folder / "made.demaq"
         file.write_text(program)
         self.clock = 1_000_000_000_000_000
@@ -139,9 +150,9 @@ class Pair:
         self.program = Program(parse(program, "made.demaq"))
         self.oracle = Oracle(self.program, SENDER, self.clock)
         self.partial = 0  # steps that settled less than they claimed
-        self._spark = spark
+        self._evaluators = evaluators
         self._fence = self.room.store.transact("lease", lambda tx: tx.leases.acquire(LEASE, "pair", 600))
-        self._depot = Depot(self.room.url, self._fence)
+        self._depot = AnswerStore(self.room.url, self._fence)
 
     def send(self, sent: Input) -> None:
         refused = [False, False]
@@ -158,9 +169,10 @@ class Pair:
     def step(self, size: int, random: Random) -> int:
         """One step of the engine, and the same of the oracle."""
         share = RulesShare(self.room.store.read(self.room._parts.programs.plan))
-        chosen = HereShare(share, random) if self._spark is None else share
-        depot = self._depot if self._spark is None and random.random() < 0.5 else None
-        turn = Turn(self.room.store, self._fence, self._spark or no_spark, lambda: size, depot=depot)
+        chosen = HereShare(share, random) if self._evaluators is None else share
+        answer_store = self._depot if self._evaluators is None and random.random() < 0.5 else None
+        evaluators = self._evaluators or Evaluators(no_spark)
+        turn = Turn(self.room.store, self._fence, evaluators, lambda: size, answer_store=answer_store)
         result = next(steps(chosen, turn, ahead=0), None)
         claimed = len(self.oracle.claim(size))
         if claimed != (0 if result is None else result.claimed):
@@ -265,7 +277,7 @@ def oracle_state(message: Message) -> dict[str, Any]:
 
 
 def plain_body(body: str, format: str) -> dict[str, Any]:
-    """A body without what may differ: how it is written down, and in errors the keys, the wording and the codes."""
+    """A body without what may differ: how it is written down, and in errors keys, wording, codes and places."""
     if format != "xml":
         return {"body": json.loads(body) if format == "json" else body, "codes": []}
     root = ElementTree.fromstring(body)
@@ -276,14 +288,16 @@ def plain_body(body: str, format: str) -> dict[str, Any]:
             code.text = None
         for description in error.iterfind("description"):
             description.text = None
+        for place in error.findall("place"):
+            error.remove(place)
         for initial in error.iterfind("initialMessage"):
             initial.attrib.pop("key", None)
     return {"body": ElementTree.canonicalize(ElementTree.tostring(root, encoding="unicode")), "codes": codes}
 
 
-def differ(case: Case, folder: Path, *, spark: Callable[[], SparkSession] | None = None) -> Pair:
+def differ(case: Case, folder: Path, *, evaluators: Evaluators | None = None) -> Pair:
     """Run a case on both sides and compare."""
-    pair = Pair(folder, case.program, spark=spark)
+    pair = Pair(folder, case.program, evaluators=evaluators)
     random = Random(case.split)
     limits = pytest.MonkeyPatch()
     limits.setattr(evaluate, "TASK_ROUNDS_MAX", case.rounds)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from postroom.engine.steps.effects import Arrival, Effects, Enqueue
-from postroom.flows.evaluation.dataflow import NO_VALUE, ArcNetwork
+from postroom.flows.evaluation.events import error
 from postroom.flows.evaluation.meaning import make, matched
-from postroom.flows.evaluation.plans import error
+from postroom.flows.evaluation.paths import NO_VALUE, ArcPaths
 from postroom.flows.evaluation.share import FlowShare
 from postroom.flows.graph.versions import RoomGraph
 from postroom.flows.language.arithmetic import NoValue, widened
@@ -24,7 +24,7 @@ class PlainShare(FlowShare):
     """The flows' share of a step, worked out in this process by the plain meaning of arcs."""
 
     def evaluate(
-        self, spark: Any, arrivals: Sequence[Arrival], base: Any, known: Any, bay: Any = None
+        self, way: Any, arrivals: Sequence[Arrival], base: Any, known: Any, bay: Any = None
     ) -> Iterator[Mapping[int, Effects]]:
         yield {each.order: self._flown(self.entered(each)) for each in arrivals}
 
@@ -39,7 +39,7 @@ class PlainShare(FlowShare):
         """What each arc on each way delivers, in the order of the arcs: first those of the space itself."""
         graph, kept = self.room_graph.running, self.room_graph.keeping & self.living
         reached: dict[int, list[Any]] = {-1: [event]}
-        for step in ArcNetwork(graph, self.living).ways(arrival.queue):
+        for step in ArcPaths(graph, self.living).ways(arrival.queue):
             arc, target = step.arc, graph.spaces[step.arc.target]
             reached[step.number] = []
             for after in (each for before in reached[step.before] for each in passed(self.room_graph, arc, before)):
@@ -49,7 +49,7 @@ class PlainShare(FlowShare):
                 reached[step.number].append(after)
                 if arc.target in kept:
                     body = canonical(after, target.type)
-                    goes_on = arc.target in self.room_graph.flowing
+                    goes_on = arc.target in self.room_graph.passing
                     yield Enqueue(arc.name, arc.target, "json", None, NO_PROPERTIES, body, passed=goes_on)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from types import SimpleNamespace
 from typing import cast
@@ -65,13 +65,17 @@ class Case:
     target: str  # of the rule: a, or the slicing s
     ordered: bool
     store: dict[str, list[str]]  # queue to bodies; the last of a is the message
+    declared: tuple[Node, ...] = ()  # what the program declares
+
+    def prolog(self, plain: bool = False) -> str:
+        return "\n".join(each.said(plain) for each in self.declared)
 
     def rule(self, plain: bool = False) -> str:
         return f"if (true()) then ({self.body.said(plain)}){' else ()' if plain else ''}"
 
     def __str__(self) -> str:
         stored = "\n".join(f"{queue}: {body}" for queue, bodies in self.store.items() for body in bodies)
-        return f"create rule r for {self.target} {self.rule()}\n{stored}"
+        return f"{self.prolog()}\ncreate rule r for {self.target} {self.rule()}\n{stored}"
 
 
 # --- making them -------------------------------------------------------------------------------------------------
@@ -121,11 +125,44 @@ class Maker:
         self.one = self.random.random() < 0.6  # one source of nodes: then their order is said
         self.sources = [self.random.choice(["b", "c", "a"])] if self.one else ["a", "b", "b", "c"]
         self.target = self.random.choice(["a", "a", "s"])
+        self.functions: list[str] = []  # that may be called
+        self.variables: dict[str, str] = {}
 
     def case(self) -> Case:
         store = {queue: [self.document() for _ in range(self.random.randint(0, 4))] for queue in "abc"}
         store["a"].append(self.document(own=True))
-        return Case(self.actions(3, {}), self.target, self.one, store)
+        declared = tuple(self.declarations()) if self.random.random() < 0.5 else ()
+        return Case(self.actions(3, dict(self.variables)), self.target, self.one, store, declared)
+
+    def declarations(self) -> Iterator[Node]:
+        """Namespaces first, then variables and functions, each of which may call those before it."""
+        if self.random.random() < 0.3:
+            yield Node('declare default element namespace "urn:n";', [], "d")
+        yield Node('declare namespace q = "urn:n";', [], "d")
+        target, self.target = self.target, "a"  # a function has no slice
+        yield Node(f'declare variable $g := "{self.random.choice(VALUES)}";', [], "d")
+        yield Node("declare variable $q:h := (1, 2) ! string(.);", [], "d")
+        for name in self.random.sample(["local:f", "q:f", "local:g"], self.random.randint(1, 3)):
+            known = {"$g": "s", "$q:h": "s", "$x": "n"}
+            yield Node(f"declare function {name}($x) {{ @0 }};", [self.nodes(2, known)], "d")
+            self.functions.append(name)
+        self.variables = {"$g": "s", "$q:h": "s"}
+        self.target = target
+
+    def called(self, depth: int, scope: dict[str, str]) -> Node:
+        """A call of a declared function, in one of the ways in which it can be written."""
+        name = self.random.choice(self.functions)
+        forms = [
+            f"{name}(@0)",
+            f"((@0) => {name}())",
+            f"for-each((@0), {name}#1)",
+            f"(let $f := {name}(?) return $f(@0))",
+        ]
+        forms += [f"apply({name}#1, [(@0)])"]
+        if name.startswith("q:"):
+            forms.append(f"Q{{urn:n}}{name[2:]}(@0)")
+            forms.append(f'<r xmlns:w="urn:n">{{w:{name[2:]}(@0)}}</r>/node()')
+        return Node(self.random.choice(forms), [self.nodes(depth - 1, scope)])
 
     def document(self, own: bool = False) -> str:
         choose = self.random.choice
@@ -205,6 +242,8 @@ class Maker:
                 return Node(choose(known))
             return self.source()
         kind = choose(["step", "where", "where", "where", "where", "bind", "bind", "bind", "place", "constructed"])
+        if self.functions and self.random.random() < 0.25:
+            return self.called(depth, scope)
         if kind == "step":
             base = self.nodes(depth - 1, scope) if self.random.random() < 0.5 else self.source()
             return Node(f"%0{choose(STEPS)}", [base])
@@ -270,6 +309,11 @@ class Maker:
             ),
             'switch (string((@0)[1])) case "1" return @1 default return @2': (some, inner(), inner()),
             "if (@0 = @1) then @2 else @3": (value, value, inner(), inner()),
+            "try { @0 } catch err:FOER0000 { @1 } catch * { @1 }": (inner(), inner()),
+            "try { error(xs:QName('err:XX'), 'x', @0) } catch err:XX { $err:value[. instance of node()], @1 }": (
+                some,
+                inner(),
+            ),
         }
         if not self.one:
             forms.pop(f"for {name} at {other} in @0 return @1")
@@ -284,7 +328,10 @@ class Maker:
         leaves += ["qs:slicekey()"] if self.target == "s" else []
         if depth <= 0 or self.random.random() < 0.4:
             return Node(choose(leaves), [], "s")
-        kind = choose(["bind", "some", "count", "text", "union"])
+        kind = choose(["bind", "some", "count", "text", "union", "template"])
+        if kind == "template":
+            text = "``[a`{(@0) ! string(.)}`]]`{count(@1)}`]``"
+            return Node(text, [self.nodes(depth - 1, scope), self.nodes(depth - 1, scope)], "s")
         if kind == "bind":
             return self.bound(depth, scope, "s")
         if kind == "some":
@@ -304,7 +351,8 @@ class Maker:
 
 
 def plan_of(case: Case) -> Plan:
-    return compiled(Program(parse(f"{DEFINITIONS}create rule r for {case.target} {case.rule()}", "f.demaq")), 1, "m")
+    text = f"{case.prolog()}\n{DEFINITIONS}create rule r for {case.target} {case.rule()}"
+    return compiled(Program(parse(text, "f.demaq")), 1, "m")
 
 
 def engine(case: Case) -> list[str] | None:
@@ -341,8 +389,8 @@ def _bodies(effects: Effects) -> list[str] | None:
     return None if any(each.failed for each in made) else [each.body for each in made]
 
 
-_PLAIN = """declare namespace qs = "urn:postroom:qs";
-declare variable $qs:all := (/all/d ! document { node() });
+_PLAIN = """declare namespace qs = "urn:postroom:qs"; PROLOG
+declare variable $qs:all := (/Q{}all/Q{}d ! document { node() });
 declare variable $qs:b := subsequence($qs:all, 1, BBB); declare variable $qs:c := subsequence($qs:all, 1 + BBB, CCC);
 declare variable $qs:a := subsequence($qs:all, 1 + BBB + CCC);
 declare function qs:queue($n as xs:string) { if ($n = "a") then $qs:a else if ($n = "b") then $qs:b else $qs:c };
@@ -353,14 +401,22 @@ declare function qs:property($n as xs:string) {
   if ($n = "p") then qs:slicekey() else count(qs:message()//n) };
 declare function qs:slice() { $qs:a[string((.//p)[1]) = qs:slicekey()] };
 declare function qs:put($v) {
-  if ($v instance of element() or $v instance of document-node()) then <put>{$v}</put> else error() };
-(try { <g><all>{ qs:message() ! (RULE) }</all></g> } catch * { <g><failed/></g> })/node()"""
+  if ($v instance of element() or $v instance of document-node()) then element Q{}put {$v} else error() };
+(try { element Q{}g { element Q{}all { qs:message() ! (RULE) } } } catch * { element Q{}g { element Q{}failed {} } })
+/node()"""
 
 
-def plainly(case: Case) -> list[str] | None:
-    """What Saxon makes of the same rule over plain sequences."""
+def plainly(case: Case, typed: bool = False, eager: bool = False) -> list[str] | None:
+    """What Saxon makes of the same rule over plain sequences.
+
+    ``typed`` if it is told of what types properties are, ``eager`` if functions use their arguments.
+    """
     counts = {queue: str(len(bodies)) for queue, bodies in case.store.items()}
     query = _PLAIN.replace("BBB", counts["b"]).replace("CCC", counts["c"]).replace("RULE", case.rule(plain=True))
+    prolog = case.prolog(plain=True)
+    query = query.replace("PROLOG", _FUNCTION.sub(_USES, prolog) if eager else prolog)
+    if typed:
+        query = query.replace('qs:property("p")', "qs:slicekey()").replace("slicekey() {", "slicekey() as xs:string {")
     documents = "".join(f"<d>{body}</d>" for queue in "bca" for body in case.store[queue])
     said = saxon().run(query, f"<all>{documents}</all>")
     if said == "<failed/>":
@@ -383,7 +439,12 @@ class Differs(Exception):
 
 
 def difference(case: Case) -> Differs | None:
-    """How the two answers differ. Where the plain one is an error, an index may have kept ours from seeing it."""
+    """How the two answers differ. Where the plain one is an error, an index may have kept ours from seeing it.
+
+    Where ours is one, Saxon may have seen by the types of properties alone that an expression must fail, also one that
+    nobody reads: then it sees the same in the plain rule once it is told the types. Or it has evaluated an argument
+    that its function does not use, as the language allows: then the plain rule fails, too, once functions use theirs.
+    """
     try:
         plain = plainly(case)
     except QueryFailed:  # not in the language
@@ -396,7 +457,27 @@ def difference(case: Case) -> Differs | None:
         return Differs(case, [f"not compiled: {error}"], plain)
     if plain is None or _normal(ours, case.ordered) == _normal(plain, case.ordered):
         return None
-    return Differs(case, ours, plain)
+    may_fail = ours is None and (_is_mistyped(case) or _has_unused_failure(case))
+    return None if may_fail else Differs(case, ours, plain)
+
+
+def _is_mistyped(case: Case) -> bool:
+    try:
+        return plainly(case, typed=True) is None
+    except QueryFailed as error:
+        return error.code.startswith("XPTY")
+
+
+def _has_unused_failure(case: Case) -> bool:
+    try:
+        return plainly(case, eager=True) is None
+    except QueryFailed:
+        return False
+
+
+#: A declared function, which may not use what it is given.
+_FUNCTION = re.compile(r"(declare function \S+\(\$x\) \{)(.*)(\};)")
+_USES = r'\1 if (string-join($x ! string(.)) = "no such text") then error() else (\2) \3'
 
 
 def _normal(bodies: list[str] | None, ordered: bool) -> object:
@@ -420,21 +501,20 @@ def smallest(found: Differs) -> Differs:
 def _smaller(case: Case) -> Iterator[Case]:
     for queue, bodies in case.store.items():
         for number in range(len(bodies) - (queue == "a")):
-            yield Case(
-                case.body, case.target, case.ordered, {**case.store, queue: bodies[:number] + bodies[number + 1 :]}
-            )
+            yield replace(case, store={**case.store, queue: bodies[:number] + bodies[number + 1 :]})
     for number, node in enumerate(case.body.walk()):
         for part in node.parts:
             if (part.sort == "a") == (node.sort == "a"):
-                yield Case(_replaced(case.body, node, part), case.target, case.ordered, case.store)
+                yield replace(case, body=_replaced(case.body, node, part))
         if node.parts and node.sort != "a":
-            yield Case(
-                _replaced(case.body, node, Node('"1"' if node.sort == "s" else "()")),
-                case.target,
-                case.ordered,
-                case.store,
-            )
+            yield replace(case, body=_replaced(case.body, node, Node('"1"' if node.sort == "s" else "()")))
         assert number >= 0
+    for number, each in enumerate(case.declared):
+        yield replace(case, declared=case.declared[:number] + case.declared[number + 1 :])
+        for node in (node for node in each.walk() if node.parts and node.sort != "d"):
+            for part in (*node.parts, Node("()")):
+                smaller = _replaced(each, node, part)
+                yield replace(case, declared=(*case.declared[:number], smaller, *case.declared[number + 1 :]))
 
 
 def _replaced(tree: Node, old: Node, new: Node) -> Node:

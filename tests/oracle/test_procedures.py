@@ -296,7 +296,7 @@ def check(case: Case, url: str | None = None) -> None:
 # --- generated -------------------------------------------------------------------------------------------------------
 
 
-@settings(_SETTINGS, max_examples=150)
+@settings(_SETTINGS, max_examples=60)
 @given(cases())
 def test_a_generated_office_ends_as_the_oracle_says(case: Case) -> None:
     check(case)

@@ -13,7 +13,7 @@ from postroom.errors import (
     QueueOwned,
     QueueUnknown,
 )
-from postroom.queues.addressing import keyed_level, names_of, receivable, spoken
+from postroom.queues.addressing import keyed_level, names_of, receivable, typed_names
 from postroom.queues.results import Received
 from postroom.room import Postroom
 from postroom.store import shown
@@ -138,7 +138,7 @@ def test_a_path_has_one_to_four_names(given: tuple[str, ...]) -> None:
 
 
 def test_a_name_with_blanks_is_spoken_in_quotes() -> None:
-    assert spoken(("A", "two words")) == "A 'two words'"
+    assert typed_names(("A", "two words")) == "A 'two words'"
 
 
 def test_a_queue_of_a_machine_is_its_own(tmp_path: Path) -> None:

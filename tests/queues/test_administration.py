@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+import postroom
 from postroom.errors import ArgumentInvalid, NameInvalid, NameTaken, QueueInUse, QueueUnknown
 from postroom.room import Postroom
 
 
 @pytest.mark.parametrize(
-    "name", ["", " a", "a ", "a/b", "-a", "a\nb", "a\0b", "INP_0000", "OUT_12345", "x" * 201, "\u202eabc", "\ud800"]
+    "name",
+    [".", "..", "", " a", "a ", "a/b", "-a", "a\nb", "a\0b", "INP_0000", "OUT_12345", "x" * 201, "\u202eabc", "\ud800"],
 )
 def test_names_that_would_confuse_are_refused(room: Postroom, name: str) -> None:
     with pytest.raises(NameInvalid):
@@ -78,3 +80,16 @@ def test_the_mode_of_a_whole_level_can_be_set_and_set_back(tree: Postroom) -> No
 def test_passwords_have_the_form_of_the_description_language(room: Postroom, password: str) -> None:
     with pytest.raises(ArgumentInvalid):
         room.queues.create("q", password=password)
+
+
+def test_a_queue_of_an_earlier_version_whose_name_is_dots_can_still_be_used(room: Postroom, url: str) -> None:
+    room.store.transact("create-queue", lambda tx: tx.queues.create("..", "basic", path="..", keep=True))
+    room.close()
+    with postroom.open(url) as again:
+        again.queues.create("q")
+        again.send("..", "x")
+        assert again.count("..").queues[0].unprocessed == 1
+        assert again.consumers.move("..", to="q").count == 1
+        again.queues.remove("..")
+        with pytest.raises(NameInvalid):
+            again.queues.create("..")

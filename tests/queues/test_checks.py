@@ -59,7 +59,7 @@ def rules_in_the_reader() -> set[str]:
 
 def test_every_check_has_an_example() -> None:
     names = [rule.__name__.replace("_", "-") for rule in checks.CHECKS]
-    assert len(set(names)) == len(names) == 11
+    assert len(set(names)) == len(names) == 12
     assert set(names) - rules_in_examples() == set()
 
 

@@ -351,7 +351,7 @@ def test_a_cancelled_coroutine_has_not_received_what_its_thread_took(room: Postr
         pass
 
     async def cancelled() -> None:
-        waiting = asyncio.create_task(asyncio.to_thread(room.receive, "q", wait=5))
+        waiting = asyncio.create_task(asyncio.to_thread(lambda: room.receive("q", wait=5)))
         await asyncio.sleep(0.3)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -442,10 +442,10 @@ def test_segments_that_a_cancelled_caller_did_not_see_come_again(room: Postroom)
     room.send("q", "a\nb")
     with ThreadPoolExecutor(1) as pool:
         for _ in range(2):
-            pool.submit(room.receive, "q", segment=True).result()
+            pool.submit(lambda: room.receive("q", segment=True)).result()
             assert until(lambda: [queue.locked_by for queue in room.queues.accept().queues] == [None])
         for expected in ("a", "b"):
-            received = pool.submit(room.receive, "q", segment=True).result()
+            received = pool.submit(lambda: room.receive("q", segment=True)).result()
             assert received.message is not None
             assert received.message.body.strip() == expected
     check(room)

@@ -73,3 +73,42 @@ def test_a_dry_run_over_nothing_starts_no_spark(small: Postroom, tmp_path: Path)
     (tmp_path / "g.flow").write_text("domain d space A : [n: int] space B : [n: int] arc a : A -> B merge")
     assert list(small.definitions.try_out(tmp_path / "g.flow")) == []
     assert small.definitions.catalog() == []
+
+
+def test_definitions_of_earlier_versions_are_shown_as_files(room: Postroom, tmp_path: Path) -> None:
+    """In every language, at every version; what is in force now does not show there."""
+    texts = {
+        "shop.demaq": "create queue a kind basic mode persistent\n",
+        "trading.flow": "domain trading\nspace Trades : [issue: string]\n",
+        "memo.form": "type MEMO\n| To: ______ |\nfield To string required\n",
+        "tree.qdl": "01 INPUT-QUEUE (CLAIMS)\n99\n",
+    }
+    more = {
+        "shop.demaq": "create queue b kind basic mode persistent\n",
+        "trading.flow": "space Other : [issue: string]\n",
+        "memo.form": "field Cc string free\n",
+        "tree.qdl": "01 INPUT-QUEUE (LETTERS)\n",
+    }
+    assert room.definitions.versions() == []
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    room.stations.add("Jane", "secret")
+    room.load(*(tmp_path / name for name in texts))
+    before, first = room.definitions.files(), room.definitions.versions(1)[0].version
+    for name, text in texts.items():
+        added = {"memo.form": text.replace("To: ______", "To: ______ Cc: ______") + more[name]}
+        (tmp_path / name).write_text(added.get(name, more[name] + text if name == "tree.qdl" else text + more[name]))
+    room.load(*(tmp_path / name for name in texts))
+    after = room.definitions.files()
+    assert all(before[name] != after[name] for name in before)
+    assert room.definitions.files(first) == before
+    versions = room.definitions.versions()
+    assert [each.version for each in versions] == list(range(versions[0].version, 0, -1))
+    assert room.definitions.files(versions[0].version) == after
+    assert {"shop.demaq", "memo.form"} <= {Path(file).name for each in versions for file in each.files}
+    assert room.definitions.versions(2) == versions[:2]
+    for wrong in (-1, versions[0].version + 1):
+        with pytest.raises(ArgumentInvalid, match="version"):
+            room.definitions.files(wrong)
+    with pytest.raises(ArgumentInvalid):
+        room.definitions.versions(0)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import postroom
-from postroom.errors import ArgumentInvalid, OutboxUnknown
+from postroom.errors import ArgumentInvalid, OutboxUnknown, SparkUnavailable
 from postroom.room import Postroom
 from postroom.store.upkeep.kinds import Kind
 
@@ -24,6 +24,29 @@ def test_a_run_without_work_ends_and_starts_no_spark(small: Postroom) -> None:
     assert small.run_until_idle() == 0
     totals = small.engine.run_totals(until_idle=True)
     assert (totals.steps, totals.messages, totals.effects) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("until_idle", [True, False])
+def test_an_engine_that_stays_has_a_spark_for_hours(
+    small: Postroom, until_idle: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark is not started here: what it would be asked for is told."""
+    asked: list[dict[str, bool]] = []
+
+    def start(master: str, conf: object, **how: bool) -> None:
+        asked.append(how)
+        raise SparkUnavailable(master=master, why="it is not wanted here", advice="none")
+
+    monkeypatch.setattr("postroom.room.engine.spark_session", start)
+    program = tmp_path / "p.demaq"
+    program.write_text(
+        "create queue in kind basic mode persistent create rule r for in if (//b) then do enqueue <a/> into in"
+    )
+    small.load(program)
+    small.send("in", "<b/>", format="xml")
+    with pytest.raises(SparkUnavailable):
+        small.engine.run(until_idle=until_idle, spark="always")
+    assert asked == [{"other": False, "lasting": not until_idle}]
 
 
 def test_every_kind_is_kept_for_ever_unless_an_operator_says_otherwise(small: Postroom) -> None:

@@ -72,7 +72,7 @@ def test_a_sound_room_is_verified_and_has_nothing_to_mend(small: Postroom) -> No
 
 
 def test_the_past_is_a_time_or_an_age(small: Postroom, tmp_path: Path) -> None:
-    with pytest.raises(ArgumentInvalid, match="give a datetime, or a timedelta"):
+    with pytest.raises(ArgumentInvalid, match="a datetime or a timedelta is expected"):
         small.journal.archive(cast(Any, "yesterday"), tmp_path / "archive")
     assert small.journal.archive(timedelta(days=1), tmp_path / "archive") == []
     assert small.journal.archives() == []

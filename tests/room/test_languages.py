@@ -11,8 +11,8 @@ import pytest
 
 import postroom
 from postroom import errors
-from postroom.engine.language import Language, Load, Terms, Trial, TrialResult
-from postroom.model.definitions import Definition, Loaded
+from postroom.engine.language import Language, Load, Symbol, Terms, Trial, TrialResult
+from postroom.model.definitions import Definition, Loaded, Position
 from postroom.model.paths import text_of
 from postroom.room import Postroom, loading
 from postroom.room.languages import languages
@@ -77,10 +77,12 @@ def shown(room: Postroom) -> list[tuple[str, str, object]]:
 
 
 def opened(file: Path) -> Postroom:
-    """A room with the stations that the examples ship to."""
+    """A room with the stations and gateways that the examples name."""
     room = postroom.open(str(file))
     for name in STATIONS:
         room.stations.add(name, "a password")
+    for name in ("supplier", "customer", "postalService"):
+        room.gateways.add(name, "fetched")
     return room
 
 
@@ -139,6 +141,9 @@ class Greetings(Load):
     names: tuple[str, ...]
     count = 2
 
+    def symbols(self) -> Iterator[Symbol]:
+        return (Symbol("greeting", name, Position("x.greet", 1)) for name in self.names)
+
     def check(self, store: Store | None, *, alone: bool) -> None:
         if "Nobody" in self.names:
             raise errors.NameInvalid(name="Nobody", why="nobody is greeted")
@@ -158,12 +163,13 @@ class GreetingLanguage:
     """Another language: one class, and one more in a list."""
 
     suffix = ".greet"
+    others = ()
     defines = "greetings"
 
     def read(self, files: Sequence[Path]) -> Greetings:
         return Greetings(tuple(name for file in files for name in text_of(file).split()))
 
-    def printed(self, tx: Transaction) -> dict[str, bytes]:
+    def printed(self, tx: Transaction, version: int | None = None) -> dict[str, bytes]:
         return {"all.greet": " ".join(each.name for each in tx.definitions.of_kind("greeting")).encode()}
 
 

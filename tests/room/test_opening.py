@@ -14,10 +14,14 @@ from postroom import Postroom
 from postroom.room.opening import Short, broker_name
 from postroom.room.parts import RoomPart
 
-NAMES = ["definitions", "engine", "flows", "journal", "operations", "queues", "spheres", "stations"]
+NAMES = [
+    "access", "consumers", "definitions", "engine", "flows", "gateways", "journal", "operations", "queues", "spheres",
+    "stations",
+]  # fmt: skip
 SHORT = {
-    "acknowledge", "backup", "client", "close", "count", "load", "peek", "publish", "queue", "receive", "run",
-    "run_until_idle", "send", "send_many", "show", "sphere", "station", "stop", "trace",
+    "acknowledge", "backup", "client", "close", "count", "drain", "each", "frame", "load", "peek", "publish", "queue",
+    "receive", "receive_many", "run", "run_until_idle", "seen_by", "send", "send_many", "show", "sphere", "station",
+    "stop", "stream", "trace", "work", "worker",
 }  # fmt: skip
 
 

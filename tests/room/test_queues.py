@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import postroom
-from postroom.errors import ArgumentInvalid, QueueHeld, QueueUnknown
+from postroom.errors import ArgumentInvalid, FormatUnclear, QueueHeld, QueueUnknown
+from postroom.model.body import Format
 from postroom.room import Postroom
 
 
@@ -62,7 +63,7 @@ def test_a_message_that_is_sent_again_is_the_cause_of_the_new_one(small: Postroo
 def test_one_body_is_not_many(small: Postroom) -> None:
     small.queues.create("q")
     for body in ("text", b"bytes"):
-        with pytest.raises(ArgumentInvalid, match="a list of bodies"):
+        with pytest.raises(ArgumentInvalid, match="bodies: a list is expected"):
             small.send_many("q", body)
     assert list(small.send_many("q", []).keys) == []
 
@@ -73,3 +74,44 @@ def test_a_queue_has_a_password_of_its_own_or_of_a_level_above(small: Postroom) 
     assert (small.queues.has_password("open"), small.queues.has_password("closed")) == (False, True)
     assert small.queues.set_mode("open", keep_processed=False) == ["open"]
     assert small.queues.set_mode("open", keep_processed=False) == []
+
+
+def read_by_rules(room: Postroom, folder: Path) -> None:
+    file = folder / "claims.demaq"
+    file.write_text(
+        "create queue intake kind basic mode persistent\ncreate queue paid kind basic mode persistent\n"
+        "create rule pay for intake if (/claim) then do enqueue <pay/> into paid\n"
+    )
+    room.load(file)
+    room.queues.create("plain")
+
+
+@pytest.mark.parametrize("warm", [False, True], ids=["first", "known queue"])
+def test_a_document_for_rules_is_not_stored_as_text(room: Postroom, tmp_path: Path, warm: bool) -> None:
+    read_by_rules(room, tmp_path)
+    if warm:
+        room.send("intake", "hello")
+    sent = {body: room.show(room.send("intake", body).key).format for body in ("<claim/>", ' {"claim": 1}', "hello")}
+    assert sent == {"<claim/>": Format.XML, ' {"claim": 1}': Format.JSON, "hello": Format.TEXT}
+    many = room.send_many("intake", ["<claim/>", "[1]", "hello"])
+    assert [room.show(key).format for key in many.keys] == [Format.XML, Format.JSON, Format.TEXT]
+    shared = room.queues.distribute(["intake", "plain"], "<claim/>")
+    assert [room.show(one.key or "").format for one in shared.deliveries] == [Format.XML, Format.TEXT]
+    assert room.show(room.send("intake", b"<claim/>").key).format is Format.XML
+
+
+def test_a_document_for_rules_that_is_none_is_refused_and_a_format_overrides(room: Postroom, tmp_path: Path) -> None:
+    read_by_rules(room, tmp_path)
+    for body, like in (("<claim>", "XML"), ("{claim: 1}", "JSON")):
+        with pytest.raises(FormatUnclear, match=f"read by rules; the body begins like {like}.*--format text"):
+            room.send("intake", body)
+        with pytest.raises(FormatUnclear):
+            room.send_many("intake", ["hello", body])
+        assert [one.reason for one in room.queues.distribute(["intake", "plain"], body).deliveries] == [
+            "format-unclear",
+            None,
+        ]
+        assert room.show(room.send("intake", body, format="text").key).format is Format.TEXT
+        assert room.show(room.send("plain", body).key).format is Format.TEXT
+    assert room.show(room.send("intake", "<claim/>", format="text").key).format is Format.TEXT
+    assert room.count("intake").queues[0].unprocessed == 3

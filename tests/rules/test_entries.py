@@ -299,3 +299,23 @@ def test_a_time_is_seconds_or_a_duration_and_nothing_else() -> None:
     assert [timeout_seconds(each) for each in ("P1D", "PT1H", "1.5", 3, "1e3", "PT1.5S", "", " 1", True, None)] == [
         86400.0, 3600.0, 1.5, 3.0, None, 1.5, None, None, None, None,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("digits", [20, 4_000, 5_000])
+def test_a_whole_number_beyond_64_bits_is_refused_however_many_digits_it_has(load: Load, digits: int) -> None:
+    """Python reads no more than 4,300 digits: the sender got its error, and the engine lost its worker."""
+    long = f"xs:integer(string-join((1 to {digits}) ! '9'))"
+    declared = "create property p as xs:integer queue a"
+    found = entered(f"{declared} value {long}")
+    assert isinstance(found, Failure)
+    assert (found.code, "64 bits" in found.description) == ("property-invalid", True)
+    room = load(
+        f"{QUEUES}create queue start kind basic mode persistent {declared} create slicing s on p\n"
+        f"create rule r for start if (/x) then do enqueue <y/> into a with p value {long}\n"
+        f"create rule t for start if (/x) then do enqueue <y/> into b with n value {long}"
+    )
+    room.send("start", "<x/>", format="xml")
+    room.run_until_idle()
+    (error,) = room.queues.info("postroom-errors")
+    assert "64 bits" in error.body
+    assert not list(room.queues.info("a"))

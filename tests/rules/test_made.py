@@ -105,12 +105,15 @@ def test_an_echo_into_an_echo_queue_ends_as_an_error(load: Load, target: str) ->
 
 
 def test_a_slice_by_connection_has_what_one_message_from_outside_led_to(load: Load) -> None:
-    room = load(
+    room = load("create queue nothing kind basic mode persistent")
+    room.gateways.add("out", "fetched")
+    load(
         """create queue gate kind incomingGateway mode persistent create queue work kind basic mode persistent
         create queue out kind outgoingGateway mode persistent create slicing talk on connection
         create rule begin for gate if (/x) then (do enqueue <w>1</w> into work, do enqueue <w>2</w> into work)
         create rule all for talk if (/w and count(qs:slice()/w) = 2)
-        then do enqueue <done>{count(qs:slice())}</done> into out"""
+        then do enqueue <done>{count(qs:slice())}</done> into out""",
+        room,
     )
     first, second = (room.send("gate", f"<x>{number}</x>", format="xml").key for number in (1, 2))
     room.run_until_idle()

@@ -17,6 +17,7 @@ import pytest
 import postroom
 from postroom import Message, Postroom
 from postroom.errors import CollectionUnknown, EntryRefused, ProgramInvalid
+from postroom.rules.language.reader import parse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,11 +27,16 @@ interface supplier.wsdl port CapacityRequestPort
 using WS-ReliableMessaging policy wsrmopol.xml
 using WS-Security policy wssecpol.xml
 """
+POLICY = """<wsp:Policy xmlns:wsp="http://www.w3.org/ns/ws-policy"><{word} xmlns="{space}"/></wsp:Policy>"""
+GATEWAYS = ("supplier", "customer", "ruleErrors", "site", "out")
 QUEUES = "".join(
     f"create queue {name} kind basic mode persistent\n"
     for name in "crm finance legal customer invoices postalService order confirmation".split()
 )
-SURROUNDINGS = f"{SUPPLIER}{QUEUES}create queue echoQueue kind echo mode persistent\ncreate collection crm\n"
+SURROUNDINGS = f"""create queue supplier kind outgoingGateway mode persistent
+{QUEUES}create queue echoQueue kind echo mode persistent
+create collection crm
+"""
 ORDER_ID = """create property orderId as xs:string fixed
 queue order value //orderId
 queue confirmation value /confirmedOrder/ID
@@ -148,7 +154,6 @@ LOADS = {
     "D-2 transient": "create queue b kind basic mode transient",
     "D-2 an incoming gateway": "create queue b kind incomingGateway mode persistent",
     "D-4 a priority": "create queue b kind basic mode persistent priority 10",
-    "D-7 the supplier": "",
     "D-12 the echo queue": "",
     "D-19 isVIPorder": "create property isVIPorder as xs:boolean inherited\n"
     "queue crm, finance, legal, customer value false",
@@ -195,6 +200,10 @@ REFUSED = {
 @pytest.fixture
 def empty(sqlite_url: str) -> Iterator[Postroom]:
     with postroom.open(sqlite_url) as room:
+        there = {endpoint["gateway"] for endpoint in room.gateways.all()}
+        for name in GATEWAYS:
+            if name not in there:
+                room.gateways.add(name, "fetched")
         yield room
 
 
@@ -205,10 +214,37 @@ def test_what_the_paper_prints_loads(name: str, empty: Postroom, tmp_path: Path)
     assert empty.load(program).version == 1
 
 
+def surround(folder: Path) -> None:
+    """The files that the statement names."""
+    for file in (Path(__file__).parents[1] / "gateways" / "soap").glob("supplier.*"):
+        (folder / file.name).write_bytes(file.read_bytes())
+    reliable = POLICY.format(word="RMAssertion", space="http://docs.oasis-open.org/ws-rx/wsrmp/200702")
+    security = "http://docs.oasis-open.org/ws-sx/ws-securitypolicy/200702"
+    (folder / "wsrmopol.xml").write_text(reliable)
+    (folder / "wssecpol.xml").write_text(POLICY.format(word="IncludeTimestamp", space=security))
+
+
+def test_what_the_paper_says_of_its_supplier_is_loaded_with_its_files(empty: Postroom, tmp_path: Path) -> None:
+    """D-7: the statement of section 2.1.2, word for word."""
+    program = tmp_path / "paper.demaq"
+    program.write_text(SUPPLIER)
+    assert [each.name for each in parse(SUPPLIER, "paper.demaq")] == ["paper", "supplier"]
+    with pytest.raises(ProgramInvalid, match=r"paper\.demaq:1:1: supplier: .*supplier\.wsdl"):
+        empty.load(program)
+    surround(tmp_path)
+    with pytest.raises(
+        ProgramInvalid, match=r"paper\.demaq:1:1: supplier: this room has no gateway CapacityRequestPort"
+    ):
+        empty.load(program)
+    empty.gateways.add("CapacityRequestPort", "soap", address="https://supplier.example/")
+    assert empty.load(program).version == 1
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_wrong_is_found_when_it_is_loaded_with_its_place(name: str, empty: Postroom, tmp_path: Path) -> None:
     """D-61, D-90: nothing of a wrong program is loaded."""
     text, line, words = REFUSED[name]
+    surround(tmp_path)
     program = tmp_path / "paper.demaq"
     program.write_text(SURROUNDINGS + text)
     with pytest.raises(ProgramInvalid, match=re.escape(words)) as refused:
@@ -234,6 +270,10 @@ class Paper:
     def __init__(self, room: Postroom, folder: Path, program: str) -> None:
         self.room = room
         self._file = folder / "paper.demaq"
+        there = {endpoint["gateway"] for endpoint in room.gateways.all()}
+        for name in GATEWAYS:
+            if name not in there:
+                room.gateways.add(name, "fetched")
         self.load(program)
 
     def load(self, program: str) -> None:
@@ -468,7 +508,7 @@ def test_errors_are_messages_in_the_most_specific_error_queue(
             queue: [
                 (found[1], found[2], found[3])
                 for body in paper.bodies(queue)
-                if (found := re.search("<code>(.*?)</code>.*?<rule>(.*?)</rule><queue>(.*?)</queue>", body))
+                if (found := re.search("<code>(.*?)</code>.*?<rule>(.*?)</rule>.*?<queue>(.*?)</queue>", body))
             ]
             for queue in ("ruleErrors", "queueErrors", "moduleErrors", "systemErrors", "postroom-errors")
         }

@@ -177,3 +177,30 @@ def test_other_languages_are_read_or_refused_within_a_second(language: str, data
     with suppress(PostroomError):
         read(text, f"f{language}")
     assert time.process_time() - began < 1
+
+
+LONG = "9" * SIZE
+NUMBERS = [
+    (".demaq", f"create queue a kind basic mode persistent priority {LONG}"),
+    (".demaq", f"create queue a kind basic mode persistent priority -{LONG}"),
+    (".demaq", FRAMES[0].replace("HERE", LONG)),
+    (".qdl", f'01 INPUT-QUEUE (A) COMMAND LINE IS "x" TIMEOUT IS {LONG} SECONDS 99'),
+    (".qdl", f"01 INPUT-QUEUE (A) ATTEMPTS IS {LONG} 99"),
+    (".qdl", f"{LONG} INPUT-QUEUE (A) 99"),
+    (".flow", f"domain d space A : [n: int] space B arc x : A -> B select [n: > {LONG}]"),
+    (".flow", f"domain d space A : [f: float] space B arc x : A -> B select [f: > 1e{LONG}]"),
+    (".flow", f"domain d space A : [n: int] space B arc x : A -> B collapse [n: n] over {LONG} events => [n: count()]"),
+    (".form", f"procedure p at S\nprecondition x : T\ndestination d on x copy {LONG} leave"),
+    (".form", f"procedure p at S\nprecondition x : T\ndestination d on x copy 0 ship S after {LONG} days"),
+    (".form", f"procedure p at S\nprecondition x : T\naction y on x\nA: f({LONG})"),
+]
+
+
+@pytest.mark.parametrize(("language", "text"), NUMBERS, ids=range(len(NUMBERS)))
+def test_a_number_of_ten_thousand_digits_is_read_or_refused_within_a_second(language: str, text: str) -> None:
+    """Python reads no more than 4,300 digits; its own error is no refusal."""
+    read = OTHERS[language][1] if language in OTHERS else parse
+    began = time.process_time()
+    with suppress(PostroomError):
+        read(text, f"f{language}")
+    assert time.process_time() - began < 1

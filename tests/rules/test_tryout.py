@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from tests.rules.conftest import Load
 
-from postroom.errors import ProgramInvalid
+from postroom.errors import ProgramInvalid, QueueHeld, QueueUnknown, TypeUnknown, XmlMalformed
+from postroom.model.message import Draft
 from postroom.room import Postroom
 
 QUEUES = """create queue a kind basic mode persistent create queue b kind basic mode persistent
@@ -119,3 +120,62 @@ def test_a_wrong_program_is_refused_as_by_a_load(load: Load, tmp_path: Path) -> 
     room = load(OLD)
     with pytest.raises(ProgramInvalid):
         tried(room, tmp_path, "create rule new for nowhere if (/x) then do enqueue <n/> into b")
+
+
+def test_one_message_is_tried_by_the_rules_in_force(room: Postroom, load: Load) -> None:
+    """With what its queue works out for it; what a send would refuse is refused, and nothing is changed."""
+    load(f"{QUEUES}create rule r for s if (count(qs:slice()) > 1) then do enqueue <many/> into b\n", room)
+    room.send("a", "<x><k>1</k></x>", format="xml")
+    room.run(until_idle=True)
+    before = everything(room)
+    tried_one = room.definitions.try_message("a", body="<x><k>1</k></x>", format="xml")
+    assert tried_one is not None
+    assert tried_one.queue == "a"
+    assert room.definitions.try_message("b", body="<x/>", format="xml") is None
+    with pytest.raises(XmlMalformed):
+        room.definitions.try_message("a", body="<x>", format="xml")
+    with pytest.raises(QueueUnknown):
+        room.definitions.try_message("nowhere", body="x")
+    with pytest.raises(TypeUnknown):
+        room.definitions.try_message("a", body="<x/>", format="xml", type="NONE")
+    assert everything(room) == before
+    room.queues.set_password("a", password="key")
+    room.queues.disable("a", password="key")
+    with pytest.raises(QueueHeld):
+        room.definitions.try_message("a", body="<x/>", format="xml")
+
+
+def test_one_message_that_fails_says_why(room: Postroom, load: Load) -> None:
+    load(f"{QUEUES}create rule r for a if (/x) then do enqueue <y>{{xs:integer(/x/n) + 1}}</y> into b\n", room)
+    said = [
+        found.as_dict()["actions"][0]
+        for number in ("3", "odd")
+        if (found := room.definitions.try_message("a", body=f"<x><n>{number}</n></x>", format="xml")) is not None
+    ]
+    assert [(each["action"], each["queue"]) for each in said] == [("enqueue", "b"), ("error", "postroom-errors")]
+    assert said[0]["body"] == "<y>4</y>"
+    assert "Cannot convert" in said[1]["body"]
+
+
+def test_an_edited_dead_letter_enters_a_queue_of_rules_as_a_send_does(room: Postroom, load: Load) -> None:
+    """With its properties and slices: else rules would never see it in its slice."""
+    load(f"{QUEUES}create rule r for s if (count(qs:slice()) = 2) then do enqueue <two/> into b\n", room)
+    room.queues.create("dead")
+    key = room.send("dead", "<x><k>wrong</k></x>", format="xml").key
+    room.send("a", "<x><k>1</k></x>", format="xml")
+    room.run(until_idle=True)
+    moved = room.consumers.redrive("dead", to="a", keys=[key], edit=lambda _: "<x><k>1</k></x>")
+    assert moved.moves == ((key, "a"),)
+    room.run(until_idle=True)
+    assert [message.body for message in room.queues.peek("b")] == ["<two/>"]
+    assert room.journal.verify().differences == ()
+
+
+def test_an_edit_may_be_a_whole_draft(room: Postroom) -> None:
+    room.queues.create("dead")
+    room.queues.create("q")
+    key = room.send("dead", "text", properties={"old": 1}).key
+    draft = Draft.of({"n": 1}, properties={"new": 2})
+    room.consumers.redrive("dead", to="q", keys=[key], edit=lambda _: draft)
+    (message,) = room.queues.peek("q")
+    assert (message.value, dict(message.properties), message.cause) == ({"n": 1}, {"new": 2}, key)

@@ -115,7 +115,7 @@ class Walk:
         urls = self.network.ways()
         every = [Part(node, urls[node], STATIONS) for node in urls] + [Part(CONTROL, self.room.url, MAILBOXES)]
         part = self.chance.choice(every)
-        rows = read_part(0, part, query.number, EVERYTHING, None).to_pylist()
+        rows = read_part(0, part, query.number, EVERYTHING, None).rows()
         assert not [row["error"] for row in rows if row["error"]]
         found = sorted((row["body"], row["key"]) for row in rows)
         assert parts.setdefault(part, found) == found, "a part that was read again says something else"
@@ -225,7 +225,7 @@ def test_the_anomaly_of_x_and_y_cannot_be_reached(tmp_path: Path) -> None:
 
         def seen(query: _Query, node: str) -> list[int]:
             part = Part(node, room._parts.network.ways()[node], STATIONS)
-            rows = read_part(0, part, query.number, EVERYTHING, None).to_pylist()
+            rows = read_part(0, part, query.number, EVERYTHING, None).rows()
             return [parse_json(row["body"])["Count"] for row in rows]
 
         first, second = query(1), query(2)

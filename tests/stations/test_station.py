@@ -354,3 +354,74 @@ def test_images_are_as_the_issue_wants_them(room: Postroom) -> None:
     assert (image["key"], image["type"], image["place"]) == (key, TYPE, "John")
     assert isinstance(postroom.Answer.__len__(john.query(TYPE)), int)
     assert john.query(TYPE)[:1][0].key == key
+
+
+def test_mail_is_got_by_its_keys_all_or_none(room: Postroom) -> None:
+    john, simon = room.stations.admitted("John"), room.stations.admitted("Simon")
+    keys = simon.create_many(TYPE, [{"To": "John", "Subject": str(number)} for number in range(3)])
+    simon.ship(keys, "John")
+    with pytest.raises(MessageElsewhere):
+        john.get(keys=[keys[1], simon.create(TYPE, {"To": "x", "Subject": "y"})])
+    assert [each.key for each in john.mail()] == keys
+    assert john.get(keys=[keys[1], keys[1]]) == [keys[1]]
+    assert [each.key for each in john.mail()] == [keys[0], keys[2]]
+    assert john.show(keys[1]).key == keys[1]
+    with pytest.raises(MessageElsewhere):
+        john.get(keys=[keys[1]])
+    assert john.get(keys=[]) == []
+
+
+def test_an_inventory_says_who_shipped_and_since_when(room: Postroom) -> None:
+    john, simon = room.stations.admitted("John"), room.stations.admitted("Simon")
+    keys = simon.create_many(TYPE, [{"To": "John", "Subject": str(number)} for number in range(3)])
+    simon.ship(keys, "John")
+    mail = john.inventory(mail=True)
+    assert [item.image.key for item in mail] == keys[::-1]
+    assert {item.sender for item in mail} == {"Simon"}
+    assert all(item.image.place == "mailbox:John" for item in mail)
+    shipped = [event.time for event in room.journal.trace(keys[0]) if event.verb == "ship"]
+    assert mail[-1].since == shipped[-1]
+    assert john.inventory() == []
+    john.get()
+    assert [item.image.place for item in john.inventory(limit=2)] == ["John", "John"]
+    assert simon.inventory() == simon.inventory(mail=True) == []
+    with pytest.raises(ArgumentInvalid):
+        john.inventory(limit=0)
+
+
+def test_a_query_as_of_a_number_looks_through_what_another_found(room: Postroom, tmp_path: Path) -> None:
+    (tmp_path / "then.form").write_text(
+        "type THEN\n| No: ______ Said: __________ |\nfield No int required\nfield Said string free\n"
+    )
+    room.load(tmp_path / "then.form")
+    jane = room.stations.add("Jane", "secret")
+    keys = jane.create_many("THEN", [{"No": number, "Said": "then"} for number in range(1, 5)])
+    seq = jane.query("THEN", scope="global", into="kept").seq
+    jane.modify(keys[3], Said="now")
+    found = jane.query("THEN", {"No": ">2", "Said": "then"}, scope=f"as-of={seq}")
+    assert (found.seq, [image.key for image in found]) == (seq, keys[2:])
+    assert jane.numbered_count("THEN", {"No": ">2"}, scope=f"as-of={seq}") == (seq, 2)
+    jane.query("THEN", into="here")  # a local query has no number
+    jane.query("THEN", {"No": "1"}, scope=f"as-of={seq}", into="part")  # nor has a part of what was found
+    assert {table.name: table.query for table in jane.tables()} == {"kept": seq, "here": 0, "part": 0}
+    assert len(jane.query("THEN", scope=f"as-of={seq}")) == 4
+    for scope in ("as-of=", "as-of=0", "as-of=99", "as-of=x"):
+        with pytest.raises(ArgumentInvalid, match="no table of what query"):
+            jane.query("THEN", scope=scope)
+
+
+def test_what_was_found_is_saved_as_it_was_found(room: Postroom, tmp_path: Path) -> None:
+    (tmp_path / "then.form").write_text(
+        "type THEN\n| No: ______ Said: __________ |\nfield No int required\nfield Said string free\n"
+    )
+    room.load(tmp_path / "then.form")
+    jane = room.stations.add("Jane", "secret")
+    (key,) = jane.create_many("THEN", [{"No": 1, "Said": "then"}])
+    answer = jane.query("THEN", scope="global")
+    jane.modify(key, Said="now")
+    with pytest.raises(ArgumentInvalid, match="letters, digits and _"):
+        jane.save_table("no name", "THEN", answer)
+    assert jane.tables() == []
+    jane.save_table("kept", "THEN", answer)
+    kept = jane.table("kept")
+    assert (kept.seq, [image.fields["Said"] for image in kept]) == (answer.seq, ["then"])

@@ -37,6 +37,7 @@ def tx(store: Store) -> Iterator[Transaction]:
         if isinstance(store, SqliteStore):
             store._take_turn("send")
         store._transaction.clear()
+        store._transaction.journal.actor = store.actor
         store._begin()
         try:
             yield store._transaction

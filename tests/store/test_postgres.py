@@ -86,7 +86,7 @@ def test_a_lock_held_by_others_is_a_typed_refusal(room: Postroom, postgres_url: 
     assert isinstance(room.store, PostgresStore)
     room.store.session.connection.execute("SET lock_timeout = '100ms'")
     with psycopg.connect(postgres_url) as other:
-        other.execute("SELECT * FROM queues FOR UPDATE")
+        other.execute("SELECT postroom_lock(id) FROM queues")
         with pytest.raises(StoreBusy):
             room.send("q", "x")
     assert room.send("q", "x").status == "00"
@@ -111,15 +111,15 @@ def test_two_transactions_that_wait_for_each_other_are_both_done_in_the_end(post
         assert [count.unprocessed for count in room.queues.accept().queues] == [30, 30]
 
 
-def test_a_missing_room_and_one_from_the_future(postgres_url: str) -> None:
+def test_a_missing_room_and_one_from_the_future(empty_postgres_url: str) -> None:
     with pytest.raises(RoomMissing) as caught:
-        postroom.open(postgres_url, create=False)
+        postroom.open(empty_postgres_url, create=False)
     assert "postgresql://" in str(caught.value)
-    postroom.open(postgres_url).close()
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
+    postroom.open(empty_postgres_url).close()
+    with psycopg.connect(empty_postgres_url, autocommit=True) as connection:
         connection.execute("INSERT INTO postroom_schema VALUES (999)")
     with pytest.raises(StoreNewer):
-        postroom.open(postgres_url)
+        postroom.open(empty_postgres_url)
 
 
 def test_no_error_shows_a_password() -> None:
@@ -195,7 +195,7 @@ def test_a_waiter_notices_a_lock_whose_owner_died(postgres_url: str) -> None:
         assert received.message is not None
 
 
-@pytest.mark.parametrize("url", ["mysql://host/db", "", "sqlite://", ":memory:", "a\0b", "http://x"])
+@pytest.mark.parametrize("url", ["mysql://host/db", "", "sqlite://", ":memory:", "a\0b", "ftp://x"])
 def test_urls_that_name_no_store_are_refused(url: str) -> None:
     with pytest.raises(UrlInvalid) as caught:
         postroom.open(url)

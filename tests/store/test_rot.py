@@ -427,6 +427,20 @@ def test_a_table_whose_description_is_damaged_is_named(tmp_path: Path, word: str
         ]
 
 
+def test_messages_whose_keys_are_read_as_empty_are_damage(tmp_path: Path) -> None:
+    with postroom.open(tmp_path / "room.db") as room:
+        room.queues.create("q")
+        room.send("q", "a")
+    data = (tmp_path / "room.db").read_bytes()
+    place = data.index(b"PRIMARY KEY", data.index(b"CREATE TABLE messages"))
+    assert data[place - 2 : place - 1] == b"R"  # of INTEGER: with another letter it is a column like any other
+    (tmp_path / "room.db").write_bytes(data[: place - 2] + b"S" + data[place - 1 :])
+    with postroom.open(tmp_path / "room.db") as room:
+        with pytest.raises(StoreCorrupt, match="messages are read without their keys"):
+            [message.as_dict() for message in room.queues.info("q")]
+        assert "the store is damaged" in str(room.journal.verify().differences)
+
+
 def test_an_error_of_a_program_in_a_sound_room_stays_what_it_is(room: Postroom) -> None:
     def work(tx: object) -> None:
         raise KeyError("a mistake")

@@ -22,6 +22,7 @@ CHECKS = (
     Check("holds", "no queue is on hold", places.holds),
     Check("errors", "no error message waits", places.errors),
     Check("locks", "no queue is locked", places.locks),
+    Check("leases", "no lease has lost its holder", places.leases),
     Check("nodes", "this room is the only node", network.nodes),
     Check("hand-overs", "no message is stuck between two nodes", network.handovers),
     Check("owners", "no sphere has lost its owner", spheres.owners),

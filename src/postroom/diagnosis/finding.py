@@ -77,12 +77,12 @@ class Check:
         self._look = look
 
     def findings(self, case: Case) -> list[Finding]:
-        found = [Finding(level, self.name, *said) for level, *said in self._look(case)]
-        if not found:
+        remarks = [Finding(level, self.name, *texts) for level, *texts in self._look(case)]
+        if not remarks:
             return [Finding(Level.OK, self.name, self.fine)]
-        found.sort(key=lambda finding: -list(Level).index(finding.level))  # so that the worst is told
-        more = len(found) - FINDINGS_MAX
-        return found if more <= 0 else [*found[:FINDINGS_MAX], Finding(Level.NOTE, self.name, f"and {more} more")]
+        remarks.sort(key=lambda finding: -list(Level).index(finding.level))  # so that the worst is told
+        more = len(remarks) - FINDINGS_MAX
+        return remarks if more <= 0 else [*remarks[:FINDINGS_MAX], Finding(Level.NOTE, self.name, f"and {more} more")]
 
 
 #: A level, what is so, where it is, and what to do.

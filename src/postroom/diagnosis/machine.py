@@ -24,16 +24,16 @@ _OURS = "postroom"
 def examine(url: str) -> list[Finding]:
     """Everything about this machine that a room at ``url`` needs."""
     looks = {"python": python(), "packages": packages(), "java": java(), "disk": disk(url)}
-    return [Finding(level, name, *said) for name, found in looks.items() for level, *said in found]
+    return [Finding(level, name, *texts) for name, remarks in looks.items() for level, *texts in remarks]
 
 
 def python(running: tuple[int, ...] = sys.version_info[:3]) -> Iterator[Told]:
-    said = ".".join(map(str, running))
+    version = ".".join(map(str, running))
     needed = metadata(_OURS)["Requires-Python"]
-    if meets(said, needed):
-        yield ok(f"Python {said}", sys.executable)
+    if meets(version, needed):
+        yield ok(f"Python {version}", sys.executable)
     else:
-        yield wrong(f"Python {said} is too old", sys.executable, f"install Python {needed}, and Postroom in it")
+        yield wrong(f"Python {version} is too old", sys.executable, f"install Python {needed}, and Postroom in it")
 
 
 def packages(needed: list[str] | None = None) -> Iterator[Told]:
@@ -56,9 +56,9 @@ def packages(needed: list[str] | None = None) -> Iterator[Told]:
 
 def _split(requirement: str) -> tuple[str, str]:
     """``psycopg[binary]>=3.2`` as its name and its versions."""
-    found = _REQUIREMENT.fullmatch(requirement)
-    assert found is not None, requirement
-    return found[1], found[2].strip("() ")
+    match = _REQUIREMENT.fullmatch(requirement)
+    assert match is not None, requirement
+    return match[1], match[2].strip("() ")
 
 
 def meets(version: str, wanted: str) -> bool:
@@ -67,9 +67,9 @@ def meets(version: str, wanted: str) -> bool:
 
 
 def _meets_one(version: tuple[int, ...], wanted: str) -> bool:
-    found = _BOUND.fullmatch(wanted)
-    assert found is not None, wanted  # another sign must be understood before a package is asked for by it
-    sign, numbers = found[1], _numbers(found[2])
+    match = _BOUND.fullmatch(wanted)
+    assert match is not None, wanted  # another sign must be understood before a package is asked for by it
+    sign, numbers = match[1], _numbers(match[2])
     if sign == "==":
         return version[: len(numbers)] == numbers
     return version >= numbers if sign == ">=" else version < numbers
@@ -81,9 +81,9 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def java() -> Iterator[Told]:
     """The Java that Spark would be started with, and those that were passed over."""
-    found = javas()
-    fit = next((each for each in found if each.fits), None)
-    for each in found if fit is None else found[: found.index(fit)]:
+    installed = javas()
+    fit = next((each for each in installed if each.fits), None)
+    for each in installed if fit is None else installed[: installed.index(fit)]:
         what = "does not say its version" if each.version is None else f"is Java {each.version}"
         yield note(f"a Java here {what}, so it is not used: Spark needs {VERSION_MIN}", str(each.place))
     if fit is None:
@@ -101,10 +101,10 @@ def disk(url: str) -> Iterator[Told]:
         folders = {"the room": file.parent, **folders}
     for what, folder in folders.items():
         free = shutil.disk_usage(folder).free
-        said = f"{free / 1024**3:.1f} GiB free for {what}"
+        space = f"{free / 1024**3:.1f} GiB free for {what}"
         if free < DISK_BYTES_MIN:
-            yield wrong(said, str(folder), "make space: a send is refused when the disk is full")
+            yield wrong(space, str(folder), "make space: a send is refused when the disk is full")
         elif free < DISK_BYTES_LOW:
-            yield warning(said, str(folder), "make space; postroom sweep deletes messages that belong to no slice")
+            yield warning(space, str(folder), "make space; postroom sweep deletes messages that belong to no slice")
         else:
-            yield ok(said, str(folder))
+            yield ok(space, str(folder))

@@ -17,29 +17,29 @@ from postroom.store.kernel.transfers import Parcel
 
 def nodes(case: Case) -> Iterator[Told]:
     """Whether every node answers."""
-    found = case.network.shown()
-    for node in found:
+    shown = case.network.shown()
+    for node in shown:
         if not node.answers:
             help = f"let its store answer; if it has moved: postroom node move {quote(node.name)} URL"
             yield wrong(f"it does not answer: {node.why}; {node.stations} station(s) are on it", node.name, help)
-    if all(node.answers for node in found) and len(found) > 1:
-        yield ok(f"all {len(found)} nodes answer")
+    if all(node.answers for node in shown) and len(shown) > 1:
+        yield ok(f"all {len(shown)} nodes answer")
 
 
 def handovers(case: Case) -> Iterator[Told]:
     """Messages that have left one store and were not heard of from the other; whoever comes by finishes it."""
     for node in case.network.nodes():
         try:
-            found = case.network.look(node, _stuck)
+            stuck = case.network.look(node, _stuck)
         except NodeDown:  # another check tells
             continue
-        for parcel, since in found:
+        for parcel, since in stuck:
             station = parcel.target if parcel.verb == GET else parcel.source
             what = f"message {key_text(parcel.stored.key)} left for {parcel.target} at {since} and has not arrived"
             yield warning(what, f"node {node}", f"postroom get --as {quote(station)}")
 
 
 def _stuck(tx: Transaction) -> list[tuple[Parcel, str]]:
-    found = [(each, tx.journal.time_of(each.stored.position) or 0) for each in tx.transfers.pending()]
+    transfers = [(each, tx.journal.time_of(each.stored.position) or 0) for each in tx.transfers.pending()]
     old = tx.now - OVERDUE_SECONDS * 1_000_000
-    return [(parcel, to_iso(to_datetime(at))) for parcel, at in found if at < old]
+    return [(parcel, to_iso(to_datetime(at))) for parcel, at in transfers if at < old]

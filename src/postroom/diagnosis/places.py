@@ -20,8 +20,8 @@ from postroom.store.kernel.transaction import Transaction
 
 def holds(case: Case) -> Iterator[Told]:
     """Queues that someone has put on hold; if they release nothing, what is in them waits."""
-    found = case.store.read(lambda tx: [queue for queue in tx.queues.all() if queue.hold])
-    for queue in found:
+    held = case.store.read(lambda tx: [queue for queue in tx.queues.all() if queue.hold])
+    for queue in held:
         hold = Hold(queue.hold)
         stuck = not hold.releases and queue.unprocessed
         what = f"on hold ({hold.label})" + (f", and {queue.unprocessed} message(s) wait in it" if stuck else "")
@@ -35,7 +35,11 @@ def errors(case: Case) -> Iterator[Told]:
         if count:
             what = f"{count} error message(s)"
             grows = f", {fresh} of them in the last hour: it grows" if fresh else ", none of them in the last hour"
-            yield warning(what + grows, name, f"postroom peek {quote(name)}; postroom receive {quote(name)} takes one")
+            yield warning(
+                what + grows,
+                name,
+                f"postroom peek {quote(name)}; postroom redrive {quote(name)} sends what failed again",
+            )
     homes = case.network.stations()
     for node in dict.fromkeys(homes.values()):
         own = [station for station, home in homes.items() if home == node]
@@ -80,3 +84,32 @@ def _locks(tx: Transaction) -> list[tuple[str, str, str, bool]]:
         for queue in tx.queues.all()
         if queue.lock_owner is not None
     ]
+
+
+def leases(case: Case) -> Iterator[Told]:
+    """Messages that are leased, and those whose lease nobody will end: the next receive gives them back."""
+    for name, leased, lost in case.store.read(_leases):
+        if lost:
+            what = f"{lost} leased message(s) have lost their holder; the next receive gives them back"
+            yield warning(what, name, f"postroom receive {quote(name)} --lease 30")
+        if leased > lost:
+            yield note(f"{leased - lost} message(s) are leased", name)
+    for name, count in case.store.read(_tried_again):
+        yield note(f"{count} message(s) have failed, and wait for their next attempt", name)
+
+
+def _tried_again(tx: Transaction) -> list[tuple[str, int]]:
+    """Of each queue that the engine reads how many messages wait for their next attempt."""
+    aside = tx.deliveries.put_aside()
+    return [(queue.name, aside(queue)[1]) for queue in tx.queues.all() if tx.queues.watcher(queue) and aside(queue)[1]]
+
+
+def _leases(tx: Transaction) -> list[tuple[str, int, int]]:
+    """Of each queue with leases how many, and how many of them are over."""
+    remarks = []
+    for queue in tx.queues.all():
+        every = tx.deliveries.all(queue)
+        lost = [each for each in every if each.until <= tx.now or is_alive(each.owner) is False]
+        if every:
+            remarks.append((queue.name, len(every), len(lost)))
+    return remarks

@@ -20,8 +20,8 @@ _LONGER = "let it end; or choose an interval that is longer than such calls take
 
 def owners(case: Case) -> Iterator[Told]:
     """Undecided spheres whose owner has ended: someone must undo what they did."""
-    found, works = case.store.read(lambda tx: (_orphans(tx), presence(tx).works))
-    for kept, why in found:
+    orphans, works = case.store.read(lambda tx: (_orphans(tx), presence(tx).works))
+    for kept, why in orphans:
         what = f"it is {kept.state}, and its owner ({described(kept.owner)}) {why}"
         if why.endswith(_KEPT):
             yield note(f"{what}; an engine waits {RUNNING_CHECKS} check intervals for it", f"sphere {kept.id}", _LONGER)
@@ -32,14 +32,14 @@ def owners(case: Case) -> Iterator[Told]:
 
 
 def _orphans(tx: Transaction) -> list[tuple[Kept, str]]:
-    beats, found = tx.spheres.beats(), []
+    beats, orphans = tx.spheres.beats(), []
     for state in (ACTIVE, COMMITTING):
         for kept in tx.spheres.in_state(state, 0, EXAMINED_MAX):
             if is_alive(kept.owner) is False:
-                found.append((kept, "has ended"))
+                orphans.append((kept, "has ended"))
             elif _is_silent(tx, kept, beats.get(kept.owner)):
-                found.append((kept, _how(kept.owner)))
-    return found
+                orphans.append((kept, _how(kept.owner)))
+    return orphans
 
 
 def _how(owner: str) -> str:
@@ -66,14 +66,14 @@ def ends(case: Case) -> Iterator[Told]:
 
 
 def _unended(tx: Transaction) -> list[tuple[Kept, str]]:
-    late, found = tx.now - int(OVERDUE_SECONDS * 1_000_000), []
+    late, unended = tx.now - int(OVERDUE_SECONDS * 1_000_000), []
     for state in (COMMITTING, ABORTING):
         for kept in tx.spheres.in_state(state, 0, EXAMINED_MAX):
             token = tx.messages.find(kept.token)
             since = (None if token is None else tx.journal.time_of(token.position)) or tx.now
             if (kept.ends if state == COMMITTING and kept.ends is not None else since) < late:
-                found.append((kept, to_iso(to_datetime(since))))
-    return found
+                unended.append((kept, to_iso(to_datetime(since))))
+    return unended
 
 
 def parked(case: Case) -> Iterator[Told]:

@@ -34,12 +34,12 @@ _DAMAGED = "keep a copy, and restore a backup; postroom trace tells what the mes
 def database(case: Case) -> Iterator[Told]:
     """Which database it is, and whether what it confirms is on disk."""
     about = case.store.read(lambda tx: tx.session.about())
-    weak = {name: said for name, said in about.settings.items() if said not in _LASTING[name]}
-    for name, said in weak.items():
-        what = f"{name} is {said}: what was confirmed may be lost when the machine fails"
+    weak = {name: value for name, value in about.settings.items() if value not in _LASTING[name]}
+    for name, value in weak.items():
+        what = f"{name} is {value}: what was confirmed may be lost when the machine fails"
         yield wrong(what, case.where, _MEND.get(name, f"set {name} to {_LASTING[name][0]}"))
     if not weak:
-        settings = ", ".join(f"{name} {said}" for name, said in sorted(about.settings.items()))
+        settings = ", ".join(f"{name} {value}" for name, value in sorted(about.settings.items()))
         yield ok(f"{about.kind} {about.version}: {settings}", case.where)
 
 
@@ -51,34 +51,34 @@ def schema(case: Case) -> Iterator[Told]:
 def access(case: Case) -> Iterator[Told]:
     """Whether others than its owner may open or replace a room that is a file."""
     file = file_of(case.network.url)
-    for said in exposed(file) if file is not None else ():
-        yield warning(said, case.where, "unless that is meant: chmod 600 the files of the room, chmod 700 their folder")
+    for text in exposed(file) if file is not None else ():
+        yield warning(text, case.where, "unless that is meant: chmod 600 the files of the room, chmod 700 their folder")
 
 
 def files(case: Case) -> Iterator[Told]:
     """What the database finds in its own files; only if everything is read."""
-    found = case.store.read(lambda tx: tx.session.damage()) if case.deep else None
+    damage = case.store.read(lambda tx: tx.session.damage()) if case.deep else None
     if not case.deep:
         yield ok("not read; postroom doctor --deep reads them")
-    elif not found and file_of(case.network.url) is None:
+    elif not damage and file_of(case.network.url) is None:
         yield ok("the index that messages are taken by was compared; pg_amcheck on the server reads all files")
     else:
-        for said in found or ():
+        for remark in damage or ():
             yield wrong(
-                f"the database says: {said}", case.where, _DAMAGED_FILE if file_of(case.network.url) else _REBUILD
+                f"the database says: {remark}", case.where, _DAMAGED_FILE if file_of(case.network.url) else _REBUILD
             )
 
 
 def messages(case: Case) -> Iterator[Told]:
     """Whether messages still match their hash: the newest, or all."""
     sample = None if case.deep else SAMPLE_MESSAGES
-    looked, found = case.store.read(lambda tx: tx.soundness.unsound(sample, EXAMINED_MAX))
-    for each in found:
+    looked, unsound = case.store.read(lambda tx: tx.soundness.unsound(sample, EXAMINED_MAX))
+    for each in unsound:
         yield wrong(f"message {key_text(each.key)} does not match its hash", each.queue, _DAMAGED)
     for each in case.store.read(lambda tx: tx.soundness.set_aside(EXAMINED_MAX)):
         what = f"message {key_text(each.key)} was found damaged and set aside: nobody will receive it"
         yield warning(what, each.queue, f"postroom trace {key_text(each.key)}")
-    if not found:
+    if not unsound:
         yield ok(f"{looked} message(s) read, " + ("all that there are" if case.deep else "the newest"))
 
 
@@ -112,12 +112,12 @@ def counts(case: Case) -> Iterator[Told]:
 
 
 def _miscounted(tx: Transaction) -> list[Told]:
-    counted, found = tx.soundness.counts(), []
+    counted, remarks = tx.soundness.counts(), []
     for queue in tx.queues.all():
-        said = {State.UNPROCESSED: queue.unprocessed, State.PROCESSED: queue.processed}
-        for state, count in said.items():
+        stored = {State.UNPROCESSED: queue.unprocessed, State.PROCESSED: queue.processed}
+        for state, count in stored.items():
             real = counted.get((queue.id, int(state)), 0)
             if real != count:
                 what = f"it counts {count} {state.name.lower()} message(s), and {real} are there"
-                found.append(wrong(what, queue.name, "stop, keep a copy, and restore a backup"))
-    return found
+                remarks.append(wrong(what, queue.name, "stop, keep a copy, and restore a backup"))
+    return remarks

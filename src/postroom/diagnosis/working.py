@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from shlex import quote
 
 from postroom.diagnosis.finding import Case, Told, ok, warning
+from postroom.engine.holding import engines
 from postroom.engine.presence import State, presence
 from postroom.limits import OVERDUE_SECONDS, WAITED_SECONDS
 from postroom.model.moment import to_datetime, to_iso
@@ -17,14 +18,17 @@ RUN = "postroom run"
 
 def engine(case: Case) -> Iterator[Told]:
     """Who has the lease."""
-    found = case.store.read(presence)
-    since = to_iso(to_datetime(found.until))
-    if found.state is State.RUNS:
-        yield ok(f"{found.owner} runs it, under number {found.number}")
-    elif found.state is State.ENDED:
-        yield warning(f"the engine ({found.owner}) has ended without releasing its lease", "lease engine", RUN)
-    elif found.state is State.SILENT:
-        what = f"the engine ({found.owner}) should have renewed its lease before {since}: it hangs, or has ended"
+    seen = case.store.read(presence)
+    since = to_iso(to_datetime(seen.until))
+    if seen.state is State.RUNS:
+        yield ok(f"{seen.owner} runs it, under number {seen.number}")
+        sharing = case.store.read(engines)
+        for each in sharing if len(sharing) > 1 else ():
+            yield ok(str(each))
+    elif seen.state is State.ENDED:
+        yield warning(f"the engine ({seen.owner}) has ended without releasing its lease", "lease engine", RUN)
+    elif seen.state is State.SILENT:
+        what = f"the engine ({seen.owner}) should have renewed its lease before {since}: it hangs, or has ended"
         yield warning(what, "lease engine", f"end that process if it is there; then: {RUN}")
 
 
@@ -46,13 +50,13 @@ def waiting(case: Case) -> Iterator[Told]:
 
 
 def _late(tx: Transaction, watched: frozenset[str]) -> list[tuple[str, str]]:
-    found = []
+    late = []
     for queue in tx.queues.all():
         head = tx.messages.head(queue) if queue.name in watched and queue.releases else None
         came = None if head is None else tx.journal.time_of(head.position)
         if came is not None and came < tx.now - WAITED_SECONDS * 1_000_000:
-            found.append((queue.name, to_iso(to_datetime(came))))
-    return found
+            late.append((queue.name, to_iso(to_datetime(came))))
+    return late
 
 
 def _due(tx: Transaction) -> bool:
@@ -63,13 +67,13 @@ def _due(tx: Transaction) -> bool:
 def outbox(case: Case) -> Iterator[Told]:
     """Effects that failed, or that nobody does."""
     effects, now, works = case.store.read(lambda tx: (tx.outbox.all(), tx.now, presence(tx).works))
-    for each in effects:
-        told = f"effect {each.id} ({_told(each)})"
-        if each.state == "failed":
-            what = f"{told} failed {each.attempts} time(s): {each.note}"
-            yield warning(what, "outbox", f"postroom outbox retry {each.id}, or: postroom outbox drop {each.id}")
-        elif each.due < now - OVERDUE_SECONDS * 1_000_000:
-            what = f"{told} is due since {to_iso(to_datetime(each.due))}"
+    for effect in effects:
+        told = f"effect {effect.id} ({_told(effect)})"
+        if effect.state == "failed":
+            what = f"{told} failed {effect.attempts} time(s): {effect.note}"
+            yield warning(what, "outbox", f"postroom outbox retry {effect.id}, or: postroom outbox drop {effect.id}")
+        elif effect.due < now - OVERDUE_SECONDS * 1_000_000:
+            what = f"{told} is due since {to_iso(to_datetime(effect.due))}"
             yield warning(what + (", though the engine runs" if works else ", and no engine runs"), "outbox", RUN)
 
 

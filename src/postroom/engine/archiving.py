@@ -7,7 +7,6 @@ on with the folder that is there.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from postroom import faults
 from postroom.errors import ArchiveDamaged, ArchiveMissing, JournalDiffers, StoreBusy, StoreUnavailable
 from postroom.limits import ARCHIVE_LINES, ARCHIVE_PAGE_BYTES, JOURNAL_PAGE_ROWS
+from postroom.store.files.disk import sync, sync_way
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.columns import JOURNAL
 from postroom.store.kernel.owner import is_alive, process_token
@@ -93,7 +93,7 @@ def moved(store: Store, folder: Path) -> list[Archive]:
     """Archives that are not where they were are looked for in a folder, by their names."""
 
     def work(tx: Transaction) -> list[Archive]:
-        found = []
+        differences = []
         for each in tx.journal.archives.all():
             place = folder / Path(each.folder).name
             if str(place) == each.folder or not (place / MANIFEST).exists():
@@ -101,10 +101,10 @@ def moved(store: Store, folder: Path) -> list[Archive]:
             ArchiveFolder(str(place), each.digest)  # it is the one that was noted
             tx.journal.archives.moved(each, str(place))
             tx.journal.add("archive-moved", detail={"last": each.last, "folder": str(place)})
-            found.append(each._replace(folder=str(place)))
-        if not found:
+            differences.append(each._replace(folder=str(place)))
+        if not differences:
             raise ArchiveMissing(folder=str(folder), why="no archive of this room is in it that was elsewhere")
-        return found
+        return differences
 
     return store.transact("archive", work)
 
@@ -139,9 +139,9 @@ def _settled(tx: Transaction, cut: int) -> Settled:
         replay.hear(line)
     if state is None:
         state, departed = snapshot.written(replay.told), _leaving(replay)
-    found = compared(tx, replay.told)
-    if found.differences:
-        raise JournalDiffers(count=len(found.differences))
+    differences = compared(tx, replay.told)
+    if differences.differences:
+        raise JournalDiffers(count=len(differences.differences))
     gone = [row for row in tx.journal.archives.departed_rows(JOURNAL_PAGE_ROWS) if departed.get(row[0]) == row[1]]
     archives = tx.journal.archives
     return Settled(archives.first(), cut, archives.time_at(cut), archives.count(cut), state, gone)
@@ -168,6 +168,7 @@ class _Archiving:
             manifest = self._adopted(place, settled)
         else:
             manifest = self._written(place, settled)
+        sync_way(self._folder)  # a run that was killed may have left it so
         faults.reach("archive.renamed")
         try:
             return self._store.transact("archive", partial(_noted, place=place, manifest=manifest, settled=settled))
@@ -181,9 +182,8 @@ class _Archiving:
         try:
             manifest = self._files(making, settled)
             _check(making, manifest, self._counted(settled))
-            _sync(making)
+            sync(making)
             making.rename(place)
-            _sync(self._folder)
         except BaseException:
             shutil.rmtree(making, ignore_errors=True)
             raise
@@ -223,7 +223,7 @@ class _Archiving:
         file = files[0].rename(making / name)
         shutil.rmtree(place)
         file.chmod(0o600)
-        _sync(file)
+        sync(file)
         keys = [row[columns.index(order[0])] for row in rows]
         known = [key for key in keys if key is not None]
         ends = (rows[0][0], rows[-1][0], min(known, default=0), max(known, default=0))
@@ -281,12 +281,4 @@ def _clear(folder: Path) -> None:
 def _write_synced(file: Path, text: str) -> None:
     file.touch(0o600)
     file.write_text(text)
-    _sync(file)
-
-
-def _sync(place: Path) -> None:
-    handle = os.open(place, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync(file)

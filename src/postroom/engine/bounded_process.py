@@ -12,15 +12,17 @@ import signal
 import struct
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
-from typing import BinaryIO
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from typing import BinaryIO, NamedTuple
 
 from postroom.engine.spark.worker import Bounds
 
 _LENGTH = struct.Struct(">Q")
-_ANSWER, _NEWS = b"=", b"+"  # what a process says begins with one of them
+_ANSWER, _NEWS, _BEGUN = b"=", b"+", b"!"  # what a process says begins with one of them
 _IDLE_MAX = 2  # how many are kept waiting
+_UNHEARD_MAX = 5  # how many may end in a row before they begin with what they are asked
+_LESSONS_MAX = 64  # then a process is replaced: it forgets none of them
 _LOOK_SECONDS = 0.5
 
 
@@ -32,44 +34,81 @@ class Ended(Exception):
         self.in_time = in_time
 
 
-class BoundedProcesses:
-    """The processes that run one module. Each asker has one to itself."""
+class _Unheard(Ended):
+    """The process ended before it began: the request is not to blame."""
 
-    def __init__(self, module: str) -> None:
+
+class Lesson(NamedTuple):
+    """A request that a process must have been asked once before another, and the name by which that is known."""
+
+    name: bytes
+    request: bytes
+
+
+class BoundedProcesses:
+    """The processes that run one module. Each asker has one to itself.
+
+    ``environment`` tells what they see of ours; without it, that is all of it.
+    """
+
+    def __init__(self, module: str, environment: Callable[[], Mapping[str, str]] | None = None) -> None:
         self._module = module
+        self._environment = environment
         self._owner = os.getpid()
         self._idle: list[_Attendant] = []
         self._lock = threading.Lock()
 
-    def ask(self, request: bytes, heard: Callable[[bytes], None] | None = None, *, tries: int = 2) -> bytes:
+    def start(self, *arguments: str) -> None:
+        """Have one ready, so that it starts beside what is done until it is asked; it is given arguments."""
+        attendant = self._taken(arguments)
+        self._give_back(attendant)
+
+    def ask(
+        self,
+        request: bytes,
+        heard: Callable[[bytes], None] | None = None,
+        *,
+        tries: int = 2,
+        lesson: Lesson | None = None,
+    ) -> bytes:
         """The answer to a request; raises Ended if it cannot be had within bounds.
 
         ``heard`` is called with whatever the process tells on the way. Processes die by themselves, too: guilty is a
-        request that does it as often as it is tried.
+        request that does it as often as it is tried. A process that has not had the ``lesson`` has it first.
         """
         for _ in range(tries - 1):
             try:
-                return self._asked(request, heard)
+                return self._asked(request, heard, lesson)
             except Ended as end:
                 if not end.in_time:
                     raise
-        return self._asked(request, heard)
+        return self._asked(request, heard, lesson)
 
-    def _asked(self, request: bytes, heard: Callable[[bytes], None] | None) -> bytes:
-        attendant = self._taken()
-        try:
-            answer = attendant.ask(request, heard)
-        except BaseException:  # a signal in the middle leaves an answer that nobody reads
-            attendant.end()
-            raise
-        with self._lock:
-            if len(self._idle) < _IDLE_MAX:
-                self._idle.append(attendant)
+    def _asked(self, request: bytes, heard: Callable[[bytes], None] | None, lesson: Lesson | None) -> bytes:
+        for left in reversed(range(_UNHEARD_MAX)):
+            attendant = self._taken()
+            try:
+                if lesson is not None:
+                    attendant.learn(lesson)
+                answer = attendant.ask(request, heard)
+            except BaseException as error:  # a signal in the middle leaves an answer that nobody reads
+                attendant.end()
+                if not isinstance(error, _Unheard) or not left:
+                    raise
+            else:
+                self._give_back(attendant)
                 return answer
-        attendant.end()
-        return answer
+        raise AssertionError("the last one answers or raises")
 
-    def _taken(self) -> _Attendant:
+    def _give_back(self, attendant: _Attendant) -> None:
+        if attendant.lessons < _LESSONS_MAX:
+            with self._lock:
+                if len(self._idle) < _IDLE_MAX:
+                    self._idle.append(attendant)
+                    return
+        attendant.end()
+
+    def _taken(self, arguments: Sequence[str] = ()) -> _Attendant:
         if self._owner != os.getpid():  # after a fork they are the parent's, and so may be the lock
             self._owner, self._idle, self._lock = os.getpid(), [], threading.Lock()
         with self._lock:
@@ -77,19 +116,20 @@ class BoundedProcesses:
                 attendant = self._idle.pop()
                 if attendant.alive:
                     return attendant
-        return _Attendant(self._module)
+        return _Attendant([self._module, *arguments], os.environ if self._environment is None else self._environment())
 
 
 class _Attendant:
-    def __init__(self, module: str) -> None:
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._learned: set[bytes] = set()
         to_child, self._to = os.pipe()
         self._from, from_child = os.pipe()
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        environment = {**environment, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         nothing = os.open(os.devnull, os.O_WRONLY)
         try:
             self._process: int | None = os.posix_spawn(
                 sys.executable,
-                [sys.executable, "-m", module],
+                [sys.executable, "-m", *words],
                 environment,
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, to_child, 0),
@@ -108,25 +148,54 @@ class _Attendant:
             self._close()
         return self._process is not None
 
+    @property
+    def lessons(self) -> int:
+        """How many it has had."""
+        return len(self._learned)
+
+    def learn(self, lesson: Lesson) -> None:
+        if lesson.name not in self._learned:
+            self.ask(lesson.request, None)
+            self._learned.add(lesson.name)
+
     def ask(self, request: bytes, heard: Callable[[bytes], None] | None) -> bytes:
+        begun = False
         try:
             _write(self._to, request)
-            said = self._said()
-            while said is not None and said.startswith(_NEWS):
-                if heard is not None:
-                    heard(said[1:])
-                said = self._said()
+            reply = self._said()
+            while reply is not None and not reply.startswith(_ANSWER):
+                begun = True
+                if heard is not None and reply.startswith(_NEWS):
+                    heard(reply[1:])
+                reply = self._said()
         except BrokenPipeError:
-            said = None
-        if said is None:
-            raise Ended(self.end() != signal.SIGALRM)
-        return said[1:]
+            reply = None
+        if reply is None:
+            kind = Ended if begun else _Unheard
+            raise kind(self.end() != signal.SIGALRM)
+        return reply[1:]
 
     def _said(self) -> bytes | None:
-        """What it says next. A signal that came to another thread of ours is noticed between two looks."""
-        while not select.select([self._from], [], [], _LOOK_SECONDS)[0]:
-            pass
+        """What it says next; None if it has ended.
+
+        A signal that came to another thread of ours is noticed between two looks. So is the end of a process whose
+        pipe does not end with it: a fork of ours, or a child of its own, may hold the other end.
+        """
+        while not self._speaks(_LOOK_SECONDS):
+            if not self._runs():
+                return _read(self._from) if self._speaks(0) else None
         return _read(self._from)
+
+    def _speaks(self, seconds: float) -> bool:
+        return bool(select.select([self._from], [], [], seconds)[0])
+
+    def _runs(self) -> bool:
+        """Whether it has not ended; what it left is still to be collected."""
+        assert self._process is not None
+        try:
+            return os.waitid(os.P_PID, self._process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        except ChildProcessError:
+            return _exists(self._process)
 
     def end(self) -> int:
         """Whatever it and its children do, they do no more; answers with the signal that ended it."""
@@ -153,18 +222,30 @@ class _Attendant:
         os.close(self._from)
 
 
-def attend(answer: Callable[[bytes, Callable[[bytes], None]], bytes], seconds: Callable[[bytes], float]) -> None:
+def attend(answer: Callable[[bytes, Callable[[bytes], None]], bytes], seconds: Callable[[bytes], float | None]) -> None:
     """The life of such a process: answer requests, each in its time, until whoever asks is gone.
 
-    ``answer`` is given a function that tells news on the way.
+    ``answer`` is given a function that tells news on the way, and sees to its time itself where ``seconds`` are None.
     """
     requests, answers = os.dup(0), os.dup(1)
     os.dup2(2, 1)  # whatever is printed is no answer
     Bounds().settle()
     while (request := _read(requests)) is not None:
-        with Bounds(seconds(request)).deadline(len(request)):
-            said = answer(request, lambda news: _write(answers, _NEWS + news))
-        _write(answers, _ANSWER + said)
+        _write(answers, _BEGUN)
+        limit = seconds(request)
+        with nullcontext() if limit is None else Bounds(limit).deadline(len(request)):
+            reply = answer(request, lambda news: _write(answers, _NEWS + news))
+        _write(answers, _ANSWER + reply)
+
+
+def _exists(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _write(to: int, data: bytes) -> None:
@@ -181,10 +262,10 @@ def _read(source: int) -> bytes | None:
 
 
 def _exactly(stream: BinaryIO, size: int) -> bytes | None:
-    found = bytearray()
-    while len(found) < size:
-        part = stream.read(min(size - len(found), 1 << 20))
+    data = bytearray()
+    while len(data) < size:
+        part = stream.read(min(size - len(data), 1 << 20))
         if not part:
             return None
-        found += part
-    return bytes(found)
+        data += part
+    return bytes(data)

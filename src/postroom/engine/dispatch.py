@@ -2,23 +2,31 @@
 
 An effect is recorded as attempted, then done, then recorded as done: whoever dies in between leaves a row that the
 next engine tries again. The rows of one destination are tried in their order; one that waits for its next attempt keeps
-those behind it waiting, and one whose attempts are used up does not.
+those behind it waiting, and one whose attempts are used up does not. Rows of one destination that follow each other are
+a run: recorded as attempted in one commit, and as done in another.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
+from time import monotonic
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from postroom import faults
-from postroom.engine.steps.step import LEASE
-from postroom.limits import EFFECTS_AT_ONCE, OUTBOX_ATTEMPTS_MAX, OUTBOX_BACKOFF_SECONDS
+from postroom.engine.holding import LEASE
+from postroom.limits import (
+    EFFECTS_AT_ONCE,
+    OUTBOX_ATTEMPTS_MAX,
+    OUTBOX_BACKOFF_SECONDS,
+    OUTBOX_BACKOFF_SECONDS_MAX,
+    OUTBOX_RECORD_SECONDS,
+)
 from postroom.model.moment import in_microseconds
 from postroom.store.kernel.base import Store, Waiter
 from postroom.store.kernel.outbox import Effect
@@ -27,21 +35,69 @@ from postroom.store.kernel.transaction import Transaction
 _LOOK_SECONDS = 0.5  # a wake-up ends a sleep at once
 
 
+class Attempts(NamedTuple):
+    """How often an effect is tried, and how long after a failure."""
+
+    most: int
+    backoff_seconds: float  # doubled per attempt
+
+    def pause(self, attempts: int) -> float:
+        """Seconds to the next attempt, when there were so many before the last one."""
+        return min(self.backoff_seconds * float(2 ** min(attempts, 60)), OUTBOX_BACKOFF_SECONDS_MAX)
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of an effect; ``result`` goes into the journal as it is."""
 
     done: bool
     result: Mapping[str, Any]
+    attempts: Attempts | None = None  # None: the room's own
+    final: bool = False  # another attempt would fail the same way
+    tried: bool = True  # False: nothing was attempted, so it does not count
+    after_seconds: float = 0.0  # not to be tried again before
+    found: Any = None  # what the gateway itself wants to record
+
+    def again(self, attempts: int) -> bool:
+        """Whether there is another attempt, when there were so many before this one."""
+        most = OUTBOX_ATTEMPTS_MAX if self.attempts is None else self.attempts.most
+        return not self.done and not self.final and (not self.tried or attempts + 1 < most)
+
+    def pause(self, attempts: int) -> float:
+        policy = self.attempts or Attempts(OUTBOX_ATTEMPTS_MAX, OUTBOX_BACKOFF_SECONDS)
+        return max(self.after_seconds, policy.pause(attempts) if self.tried else 0.0)
 
 
-class Gateway(Protocol):
+#: Effects that were tried, and what came of each.
+Tried = list[tuple[Effect, Outcome]]
+
+
+class Gateway(ABC):
     """A way out of the room."""
 
-    kind: str
+    kind: ClassVar[str]
+    run: ClassVar[int] = 1  # how many effects of one destination it takes at a time
 
+    @abstractmethod
     def act(self, effect: Effect) -> Outcome:
         """Do it; called from several threads at a time."""
+
+    def attempting(self, tx: Transaction, run: Sequence[Effect]) -> None:  # noqa: B027  most need nothing
+        """Record what must be known before effects are tried, in the commit that notes their attempts."""
+
+    def act_together(self, run: Sequence[Effect]) -> list[Outcome] | None:
+        """Do effects of one destination at once; None if they are done one after another."""
+        return None
+
+    def recorded(self, run: Sequence[Effect]) -> None:  # noqa: B027  most need nothing
+        """What came of a run is committed."""
+
+    def judged(self, tx: Transaction, effect: Effect, outcome: Outcome) -> Outcome:
+        """What an attempt comes to, in the commit that records it: a queue may say how often one is made."""
+        return outcome
+
+    def conclude(self, tx: Transaction, ended: Tried) -> None:  # noqa: B027  most need nothing
+        """Record what follows from effects that are done or have failed, in the commit that records them as such."""
 
 
 #: Told after each effect: the effect, its outcome, and whether it will be tried again. One call at a time.
@@ -59,7 +115,7 @@ class Dispatch(AbstractContextManager["Dispatch"]):
         self._gateways = {gateway.kind: gateway for gateway in gateways}
         self._fence = fence
         self._report = report
-        self._begun: set[int] = set()  # effects under way
+        self._begun: set[str] = set()  # destinations under way
         self._ended = threading.Event()
         self._telling = threading.Lock()
         self._waking = threading.Lock()
@@ -110,52 +166,124 @@ class Dispatch(AbstractContextManager["Dispatch"]):
         """Begin what is due and may begin; then sleep until something is."""
         due = self._store.read(lambda tx: tx.outbox.next_due())
         now = self._store.session.clock()
+        runs: list[list[Effect]] = []
         if due is not None and due <= now and len(self._begun) < EFFECTS_AT_ONCE:
-            some = self._store.read(lambda tx: tx.outbox.due(EFFECTS_AT_ONCE + len(self._begun)))
-            free = [effect for effect in some if effect.id not in self._begun]
-            for effect in free[: EFFECTS_AT_ONCE - len(self._begun)]:
-                if self._store.transact("outbox-attempt", partial(self._attempt, effect=effect)):
-                    self._begun.add(effect.id)
-                    self._pool.submit(self._try, effect)
+            under_way = frozenset(self._begun)
+            heads = self._store.read(lambda tx: tx.outbox.due())
+            free = [effect.destination for effect in heads if effect.destination not in under_way]
+            if free:
+                some = frozenset(free[: EFFECTS_AT_ONCE - len(under_way)])
+                runs = self._store.transact("outbox-attempt", lambda tx: self._attempt(tx, some))
+            for run in runs:
+                self._begun.add(run[0].destination)
+                self._pool.submit(self._try, run)
         later = (due - now) / 1_000_000 if due is not None and due > now else _LOOK_SECONDS
-        waiter.wait(min(_LOOK_SECONDS, later))
+        if not runs:
+            waiter.wait(min(_LOOK_SECONDS, later))
 
-    def _attempt(self, tx: Transaction, effect: Effect) -> bool:
-        """Note the attempt before the act; False if someone has dropped or revived it meanwhile."""
+    def _attempt(self, tx: Transaction, destinations: Collection[str]) -> list[list[Effect]]:
+        """Note attempts before the acts: at each destination of the first that is due, and of those that follow it."""
         tx.leases.check(LEASE, self._fence)
-        if tx.outbox.find(effect.id) != effect:
-            return False
-        tx.outbox.attempt(effect)
-        return True
+        runs = []
+        for head in tx.outbox.due():  # someone may have dropped one meanwhile, or put a queue on hold
+            if head.destination in destinations:
+                gateway = self._gateways.get(head.kind)
+                run = tx.outbox.run_of(head.destination, 1 if gateway is None else gateway.run)
+                runs.append([effect for effect in run if effect.kind == head.kind and effect.due <= tx.now])
+        for run in runs:
+            for effect in run:
+                tx.outbox.attempt(effect)
+            gateway = self._gateways.get(run[0].kind)
+            if gateway is not None:
+                gateway.attempting(tx, run)
+        return runs
 
-    def _try(self, effect: Effect) -> None:
+    def _try(self, run: Sequence[Effect]) -> None:
         try:
-            outcome = self._outcome_of(effect)
-            if faults.armed:
-                faults.reach("gateway.ran")
-            again = not outcome.done and effect.attempts + 1 < OUTBOX_ATTEMPTS_MAX
-            self._store.transact("outbox-result", lambda tx: self._record(tx, effect, outcome, again))
-            with self._telling:
-                self.tried += 1
-                if self._report is not None:
-                    self._report(effect, outcome, again)
-            self._begun.discard(effect.id)
+            if not self._try_together(run):
+                self._try_each(run)
+            gateway = self._gateways.get(run[0].kind)
+            if gateway is not None:
+                gateway.recorded(run)
+            self._begun.discard(run[0].destination)
+            with self._waking:
+                if self._waiter is not None:
+                    self._waiter.wake()
         except BaseException as error:  # its row stays pending, for an engine that still has the lease
             self._error = self._error or error
 
+    def _try_together(self, run: Sequence[Effect]) -> bool:
+        gateway = self._gateways.get(run[0].kind)
+        outcomes = None if gateway is None else gateway.act_together(run)
+        if gateway is None or outcomes is None:
+            return False
+        if faults.armed:
+            faults.reach("gateway.ran")
+        self._record(list(zip(run, outcomes, strict=True)), ())
+        return True
+
+    def _try_each(self, run: Sequence[Effect]) -> None:
+        tried: Tried = []
+        began, left = monotonic(), list(run)
+        while left:
+            effect = left.pop(0)
+            outcome = self._outcome_of(effect)
+            if faults.armed:
+                faults.reach("gateway.ran")
+            tried.append((effect, outcome))
+            failed = not outcome.done
+            if (failed and outcome.again(effect.attempts)) or self._ended.is_set():
+                break
+            if failed or outcome.found is not None or monotonic() - began > OUTBOX_RECORD_SECONDS:
+                self._record(tried, ())
+                began, tried = monotonic(), []
+        if tried or left:
+            self._record(tried, left)
+
     def _outcome_of(self, effect: Effect) -> Outcome:
-        if effect.attempts >= OUTBOX_ATTEMPTS_MAX:
-            return Outcome(False, {"outcome": f"given up: {effect.attempts} attempts ended without a result"})
         gateway = self._gateways.get(effect.kind)
         if gateway is None:
             return Outcome(False, {"outcome": f"no gateway of this engine does {effect.kind!r}"})
         return gateway.act(effect)
 
-    def _record(self, tx: Transaction, effect: Effect, outcome: Outcome, again: bool) -> None:
+    def _record(self, tried: Tried, spared: Sequence[Effect]) -> None:
+        """What came of attempts, and that some that were noted were not made."""
+        told = self._store.transact("outbox-result", lambda tx: self._write(tx, tried, spared))
+        with self._telling:
+            self.tried += len(tried)
+            for effect, outcome in told if self._report is not None else ():
+                assert self._report is not None
+                self._report(effect, outcome, outcome.again(effect.attempts))
+
+    def _write(self, tx: Transaction, tried: Tried, spared: Sequence[Effect]) -> Tried:
         tx.leases.check(LEASE, self._fence)
+        tried = [(effect, self._judged(tx, effect, outcome)) for effect, outcome in tried]
+        ended = [(effect, outcome) for effect, outcome in tried if self._write_one(tx, effect, outcome)]
+        for kind in dict.fromkeys(effect.kind for effect, _ in ended):
+            gateway = self._gateways.get(kind)
+            if gateway is not None:
+                gateway.conclude(tx, [one for one in ended if one[0].kind == kind])
+        for effect in spared:
+            tx.outbox.postpone(effect, effect.due, "not tried: it waits for the one before it")
+        tx.wake()  # the next to this destination may begin, and an engine that waits for the last one may end
+        return tried
+
+    def _judged(self, tx: Transaction, effect: Effect, outcome: Outcome) -> Outcome:
+        gateway = self._gateways.get(effect.kind)
+        return outcome if gateway is None else gateway.judged(tx, effect, outcome)
+
+    def _write_one(self, tx: Transaction, effect: Effect, outcome: Outcome) -> bool:
+        """What came of an attempt; True if it was the last one."""
+        again = outcome.again(effect.attempts)
+        if again:
+            due = tx.now + in_microseconds(outcome.pause(effect.attempts))
+            if outcome.tried:
+                tx.outbox.failed(effect, outcome.result, due)
+            else:
+                tx.outbox.postpone(effect, due, str(outcome.result.get("outcome", "")))
+            return False
         if outcome.done:
             tx.outbox.done(effect, outcome.result)
         else:
-            pause = in_microseconds(OUTBOX_BACKOFF_SECONDS * 2**effect.attempts)
-            tx.outbox.failed(effect, outcome.result, tx.now + pause if again else None)
-        tx.wake()  # the next to this destination may begin, and an engine that waits for the last one may end
+            tx.outbox.failed(effect, outcome.result, None)
+        return True

@@ -1,6 +1,6 @@
 """A definition language, as a room sees it: reading files, checking them, loading them, trying them out, printing.
 
-Each capability has one for its files. ``room/languages.py`` lists them, and nothing else in a room knows a suffix.
+Each capability has one for its files. ``room/languages.py`` lists them.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from postroom.model.definitions import Loaded
+from postroom.model.definitions import Loaded, Position
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Admit
 from postroom.store.kernel.transaction import Transaction
@@ -80,12 +80,23 @@ class Load:
         """Follow up outside of the transaction."""
 
 
+class Symbol(NamedTuple):
+    """A name that a file defines, for editors."""
+
+    what: str  # queue, rule, arc, type …
+    name: str
+    position: Position
+
+
 class Definitions(Protocol):
     """What the files of one language say."""
 
     @property
     def count(self) -> int:
         """How many definitions there are."""
+
+    def symbols(self) -> Iterator[Symbol]:
+        """The names that they define, and where."""
 
     def check(self, store: Store | None, *, alone: bool) -> None:
         """Refuse what breaks a rule, against the room if there is one; changes nothing."""
@@ -105,11 +116,15 @@ class Language(Protocol):
         """The end of its files' names, with the dot."""
 
     @property
+    def others(self) -> tuple[str, ...]:
+        """Ends of names of other files that belong to it."""
+
+    @property
     def defines(self) -> str:
         """What its files define, in a few words."""
 
     def read(self, files: Sequence[Path]) -> Definitions:
         """Read all files of one load, and check what can be checked without a room."""
 
-    def printed(self, tx: Transaction) -> dict[str, bytes]:
-        """The definitions in force as files, by name; loaded together, they define the same."""
+    def printed(self, tx: Transaction, version: int | None = None) -> dict[str, bytes]:
+        """The definitions in force, or those of a version, as files by name; loaded together, they define the same."""

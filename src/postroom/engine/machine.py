@@ -39,8 +39,8 @@ class Machine:
         assert queue is not None
         if not queue.accepts:
             raise _held(queue, "accept")
-        said = {"machine": self.name, "entity": entity}
-        token = tx.messages.put(queue, Draft(entity, "text", None, NO_PROPERTIES), detail=said)
+        detail = {"machine": self.name, "entity": entity}
+        token = tx.messages.put(queue, Draft(entity, "text", None, NO_PROPERTIES), detail=detail)
         if not tx.tokens.add(self.name, entity, token):
             raise EntityExists(entity=entity, state=self.state(tx, entity))
         return token

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from postroom.engine.steps.step import LEASE
+from postroom.engine.holding import LEASE
 from postroom.store.kernel.owner import described, is_alive
 from postroom.store.kernel.transaction import Transaction
 

@@ -1,4 +1,4 @@
-"""The run loop: one engine per room, by a lease with a number that every commit shows.
+"""The run loop: one engine leads, by a lease with a number that every commit shows; others may share queues with it.
 
 It works in steps over the messages that a capability watches. Effects on the outside are tried beside them
 (``dispatch.py``): a command that takes long delays no step.
@@ -11,15 +11,20 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from postroom.engine.dispatch import Dispatch, Gateway, Report
-from postroom.engine.spark.executor_store import Depot
+from postroom.engine.evaluators import Evaluators
+from postroom.engine.holding import LEASE, Divided, Holding
+from postroom.engine.spark.executor_store import AnswerStore
+from postroom.engine.steps.attempts import bring_due
 from postroom.engine.steps.lanes import Lanes
 from postroom.engine.steps.stage import Beside, Result, Stage, Turn
-from postroom.engine.steps.step import LEASE, in_use
+from postroom.engine.steps.step import in_use
+from postroom.engine.steps.watching import WatchingStage
 from postroom.errors import LeaseHeld, LeaseLost, PostroomError
 from postroom.limits import (
+    ENGINE_BALANCE_SECONDS,
     ENGINE_LEASE_SECONDS,
     LANE_SECONDS,
     STEP_CREATED_MAX,
@@ -31,6 +36,7 @@ from postroom.limits import (
 )
 from postroom.store.kernel.base import Store, Waiter
 from postroom.store.kernel.batch import Admit, Stale, admit_nothing
+from postroom.store.kernel.owner import is_alive
 from postroom.store.kernel.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -53,6 +59,7 @@ class Totals:
     failures: int = 0
     effects: int = 0
     waiting: dict[str, str] = field(default_factory=dict)  # a queue, and the queue on hold that it waits for
+    evaluated: dict[str, int] = field(default_factory=dict)  # steps by the way in which they were
     last: Result | None = None
 
     def add(self, result: Result) -> None:
@@ -62,9 +69,23 @@ class Totals:
         self.created += result.created
         self.failures += result.failures
         self.last = result
+        if result.evaluated:
+            self.evaluated[result.evaluated] = self.evaluated.get(result.evaluated, 0) + 1
 
 
 Progress = Callable[[Totals], None]
+
+
+class _Job(NamedTuple):
+    """What an engine is to do, and how."""
+
+    spark: Callable[[], SparkSession]
+    always: bool
+    until_idle: bool
+    report: Report | None
+    progress: Progress | None
+    step_messages: int | None
+    exchange: str | None
 
 
 class Runner:
@@ -99,6 +120,8 @@ class Runner:
         self._size = _STEP_MESSAGES_FIRST
         self._evaluated: float | None = None  # when Spark was last used
         self._lanes: dict[Stage, Lanes] = {}  # steps under way
+        self._holding: Holding | None = None  # if this engine shares the room with others
+        self._balance_due = 0.0
         self._look_again = 0.0  # when to look for more beside a step that takes long
 
     def stop(self) -> None:
@@ -109,6 +132,7 @@ class Runner:
         self,
         *,
         spark: Callable[[], SparkSession],
+        always: bool = False,
         until_idle: bool = False,
         report: Report | None = None,
         progress: Progress | None = None,
@@ -118,6 +142,8 @@ class Runner:
     ) -> Totals:
         """Work until stopped, or until nothing is left to do; ``step_messages`` fixes the steps' size and order.
 
+        With ``always``, Spark evaluates everything; else few messages go to a worker process, and Spark is started in
+        the background: at once by an engine that stays, and by one that does not if there is much to do.
         ``exchange`` is the URL of the store if executors are to read messages and write their answers there. ``beside``
         is entered first: a stop that comes while it is counts.
         """
@@ -127,42 +153,119 @@ class Runner:
         self._lost = None
         self._evaluated = None
         totals = Totals()
+        job = _Job(spark, always, until_idle, report, progress, step_messages, exchange)
         try:
-            with beside or nullcontext(), self._leased(), self._store.waiter() as waiter, ExitStack() as at_end:
-                idle_since = monotonic()
-                depot = None if exchange is None else at_end.enter_context(closing(Depot(exchange, self._fence)))
-                size = (lambda: self._size) if step_messages is None else (lambda: step_messages)
-                apart = Beside(seconds=LANE_SECONDS if step_messages is None else None)
-                turn = Turn(self._store, self._fence, spark, size, self._admit, depot, beside=apart)
-                at_end.callback(self._abandon)
-                dispatch = at_end.enter_context(Dispatch(self._store, self._gateways, self._fence, report))
-                while not self._stop.is_set():
-                    if not until_idle:
-                        self._keep_up()
-                    dispatch.check()
-                    if self._work(turn, progress, totals):
-                        idle_since = monotonic()
-                        continue
-                    idle, pause = self._rest()
-                    if idle and until_idle and not self._is_evaluating():
+            with beside or nullcontext(), self._sharing(until_idle):
+                while True:
+                    try:
+                        with self._leased():
+                            self._lead(job, totals)
                         break
-                    if not until_idle and monotonic() - idle_since > SWEEP_IDLE_SECONDS:
-                        if self._tidy():
-                            continue
-                        idle_since = monotonic()
-                    self._keep_warm(spark)
-                    self._pause(waiter, pause)
-            totals.effects = dispatch.tried
+                    except LeaseHeld:
+                        if self._holding is None:
+                            raise
+                    self._help(job, totals)
+                    if self._stop.is_set():
+                        break
         finally:
             self._running.release()
         if self._lost is not None:
             raise self._lost
         return totals
 
-    def _work(self, turn: Turn, progress: Progress | None, totals: Totals) -> bool:
+    def _lead(self, job: _Job, totals: Totals) -> None:
+        """Do everything that there is to do, but for queues that other engines have."""
+        with self._store.waiter() as waiter, ExitStack() as at_end:
+            idle_since = monotonic()
+            answer_store = (
+                None if job.exchange is None else at_end.enter_context(closing(AnswerStore(job.exchange, self._fence)))
+            )
+            evaluators = Evaluators(job.spark, always=job.always)
+            turn = self._turn(job, evaluators, answer_store)
+            at_end.callback(self._abandon)
+            dispatch = at_end.enter_context(Dispatch(self._store, self._gateways, self._fence, job.report))
+            self._prepare(evaluators)
+            while not self._stop.is_set():
+                if not job.until_idle:
+                    self._keep_up()
+                    self._balance()
+                    self._begin_spark(evaluators)
+                dispatch.check()
+                evaluators.check()
+                # Asked first: what an effect has led to is there when its row is gone.
+                settled = job.until_idle and self._rest()[0]
+                if self._work(turn, job.progress, totals, self._stages):
+                    idle_since = monotonic()
+                    continue
+                idle, pause = self._rest()
+                if idle and job.until_idle and not self._is_evaluating():
+                    if settled:
+                        break
+                    continue
+                if not job.until_idle and monotonic() - idle_since > SWEEP_IDLE_SECONDS:
+                    if self._tidy():
+                        continue
+                    idle_since = monotonic()
+                self._keep_warm(evaluators, job.spark)
+                self._pause(waiter, pause)
+        totals.effects = dispatch.tried
+
+    def _help(self, job: _Job, totals: Totals) -> None:
+        """Work on the queues that this engine has, as long as another one leads."""
+        evaluators = Evaluators(job.spark, always=job.always)
+        stages = [stage for stage in self._stages if isinstance(stage, WatchingStage)]
+        with self._store.waiter() as waiter, ExitStack() as at_end:
+            turn = self._turn(job, evaluators, None)
+            at_end.callback(self._abandon)
+            self._prepare(evaluators)
+            while not self._stop.is_set() and self._store.read(_is_led):
+                self._balance()
+                self._begin_spark(evaluators)
+                evaluators.check()
+                divisible = [stage for stage in stages if self._store.read(stage.divided) is not None]
+                if not self._work(turn, job.progress, totals, divisible):
+                    self._keep_warm(evaluators, job.spark)
+                    self._pause(waiter, IDLE_SECONDS)
+
+    def _turn(self, job: _Job, evaluators: Evaluators, answer_store: AnswerStore | None) -> Turn:
+        fixed = job.step_messages
+        size = (lambda: evaluators.step_size(self._size)) if fixed is None else (lambda: fixed)
+        apart = Beside(seconds=LANE_SECONDS if fixed is None else None)
+        return Turn(
+            self._store, self._fence, evaluators, size, self._admit, answer_store, beside=apart, holding=self._holding
+        )
+
+    @contextmanager
+    def _sharing(self, until_idle: bool) -> Iterator[None]:
+        """An engine that stays shares the room with others; one that does not has it alone."""
+        self._holding = None
+        if until_idle:
+            yield
+            return
+        self._holding = Holding(self._store, self._owner, self._divided)
+        self._holding.balance()
+        try:
+            with self._beating(self._holding.beat):
+                yield
+        finally:
+            self._holding.leave()
+
+    def _divided(self, tx: Transaction) -> Divided:
+        divided = [stage.divided(tx) for stage in self._stages if isinstance(stage, WatchingStage)]
+        known = [each for each in divided if each is not None]
+        watched, free = (frozenset[str]().union(*(each[part] for each in known)) for part in (0, 1))
+        return Divided(watched, free)
+
+    def _balance(self) -> None:
+        """Look at an interval whether other engines have come or gone."""
+        if self._holding is not None and monotonic() >= self._balance_due:
+            self._balance_due = monotonic() + ENGINE_BALANCE_SECONDS
+            self._holding.balance()
+
+    def _work(self, turn: Turn, progress: Progress | None, totals: Totals, stages: Iterable[Stage]) -> bool:
         """One step of each stage; False if there was nothing to do."""
-        did = False
-        for stage in self._stages:
+        did = self._bring_due()
+        for stage in stages:
             try:
                 result = self._one_step(stage, turn, totals)
             except Stale:  # someone received a claimed message, or loaded definitions: look again
@@ -173,9 +276,19 @@ class Runner:
                 self._evaluated = monotonic()
                 totals.add(result)
                 self._adapt(result)
+                turn.evaluators.note(result.more)
                 if progress is not None:
                     progress(totals)
         return did
+
+    def _bring_due(self) -> bool:
+        """Let messages be tried again whose time has come; False if there are none."""
+        if not self._stages:
+            return False
+        dues = self._store.read(lambda tx: tx.deliveries.watched_due())
+        if not any(due <= self._store.session.clock() for due in dues.values()):
+            return False
+        return bool(self._store.transact("claim", bring_due))
 
     def _one_step(self, stage: Stage, turn: Turn, totals: Totals) -> Result | None:
         """The next of the steps under way, or the first of new ones; None if there is nothing to do."""
@@ -192,7 +305,8 @@ class Runner:
             totals.waiting = {queue: goal for queue, goal in totals.waiting.items() if goal in held}
         if turn.beside.queues and monotonic() < self._look_again:
             return None  # nothing has come since the last look
-        return stage.steps(replace(turn, waiting=dict(totals.waiting)))
+        others = {} if self._holding is None else dict.fromkeys(self._holding.others(), "")
+        return stage.steps(replace(turn, waiting={**totals.waiting, **others}))
 
     def _abandon(self) -> None:
         """End what is under way; what was not committed has not happened."""
@@ -227,18 +341,30 @@ class Runner:
     def _rest(self) -> tuple[bool, float]:
         """Whether nothing is left to do, and how long to sleep until something is due."""
 
-        def work(tx: Transaction) -> tuple[int | None, int | None]:
-            return tx.outbox.next_due(), tx.timers.next_due() if self._stages else None
+        def work(tx: Transaction) -> tuple[int | None, int | None, int | None]:
+            if not self._stages:
+                return tx.outbox.next_due(), None, None
+            return tx.outbox.next_due(), tx.timers.next_due(), min(tx.deliveries.watched_due().values(), default=None)
 
-        effect, timer = self._store.read(work)
+        effect, timer, attempt = self._store.read(work)
         now = self._store.session.clock()
         # What is due and was not done belongs to a queue on hold: that is no reason to hurry.
-        later = [(due - now) / 1_000_000 for due in (effect, timer) if due is not None and due > now]
-        return effect is None, min([IDLE_SECONDS, *later])
+        later = [(due - now) / 1_000_000 for due in (effect, timer, attempt) if due is not None and due > now]
+        return effect is attempt is None, min([IDLE_SECONDS, *later])
 
-    def _keep_warm(self, spark: Callable[[], SparkSession]) -> None:
+    def _prepare(self, evaluators: Evaluators) -> None:
+        """Start the worker that will be needed before anything else is loaded that takes its time."""
+        modules = [stage.worker_module(self._store) for stage in self._stages]
+        evaluators.prepare(module for module in modules if module)
+
+    def _begin_spark(self, evaluators: Evaluators) -> None:
+        """An engine that stays has Spark ready for whatever comes, if the room has something to evaluate."""
+        if not evaluators.has_begun and any(stage.worker_module(self._store) for stage in self._stages):
+            evaluators.begin()
+
+    def _keep_warm(self, evaluators: Evaluators, spark: Callable[[], SparkSession]) -> None:
         """The workers that the next message will need would take a second or two to start again."""
-        if self._evaluated is None or monotonic() - self._evaluated < WARM_SECONDS:
+        if self._evaluated is None or monotonic() - self._evaluated < WARM_SECONDS or not evaluators.has_spark:
             return
         for stage in self._stages:
             stage.keep_warm(self._store, spark)
@@ -257,16 +383,29 @@ class Runner:
     def _leased(self) -> Iterator[None]:
         transact = self._store.transact
         self._fence = transact("lease", self._begin)
+        self._lead_by(True)
+        try:
+            with self._beating(lambda tx: tx.leases.renew(LEASE, self._fence, ENGINE_LEASE_SECONDS)):
+                yield
+        finally:
+            self._lead_by(False)
+            if not self._store.stopped:
+                transact("release-lease", self._end)
+
+    def _lead_by(self, leads: bool) -> None:
+        if self._holding is not None:
+            self._holding.leads = leads
+
+    @contextmanager
+    def _beating(self, beat: Callable[[Transaction], None]) -> Iterator[None]:
         ended = threading.Event()
-        beat = threading.Thread(target=self._renew, args=(ended,), name="postroom-lease", daemon=True)
-        beat.start()
+        thread = threading.Thread(target=self._renew, args=(ended, beat), name="postroom-lease", daemon=True)
+        thread.start()
         try:
             yield
         finally:
             ended.set()
-            beat.join()
-            if not self._store.stopped:
-                transact("release-lease", self._end)
+            thread.join()
 
     def _begin(self, tx: Transaction) -> int:
         """Take the lease, and forget what executors of earlier engines left."""
@@ -278,11 +417,11 @@ class Runner:
         tx.leases.release(LEASE, self._fence)
         tx.staging.clear(self._fence + 1, 0, 0)
 
-    def _renew(self, ended: threading.Event) -> None:
+    def _renew(self, ended: threading.Event, beat: Callable[[Transaction], None]) -> None:
         """Keep the lease while an effect takes long. If it is lost, no commit will pass: then stop and say so."""
         while not ended.wait(ENGINE_LEASE_SECONDS / 5):
             try:
-                self._store.transact("lease", lambda tx: tx.leases.renew(LEASE, self._fence, ENGINE_LEASE_SECONDS))
+                self._store.transact("lease", beat)
             except LeaseLost as lost:
                 self._lost = lost
                 self._stop.set()
@@ -290,6 +429,12 @@ class Runner:
             except PostroomError:  # busy or gone for a moment: there are more turns before the lease runs out
                 if self._store.stopped:
                     return
+
+
+def _is_led(tx: Transaction) -> bool:
+    """Whether an engine leads, as far as another one can tell."""
+    lease = next((each for each in tx.leases.all() if each.name == LEASE), None)
+    return lease is not None and lease.expires > tx.now and is_alive(lease.owner) is not False
 
 
 def _is_held(tx: Transaction, name: str) -> bool:

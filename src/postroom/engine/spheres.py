@@ -19,7 +19,7 @@ from postroom.model.key import key_text
 from postroom.model.message import IN_SPHERE, SPHERE, Draft, Stored, properties_text
 from postroom.store.kernel.queues import UNDO, Keep, Queue
 from postroom.store.kernel.transaction import Transaction
-from postroom.store.tables.spheres import ABORTING, ACTIVE, COMMITTED, COMMITTING, MACHINE, UNDO_QUEUE, Send
+from postroom.store.tables.spheres import ABORTED, ABORTING, ACTIVE, COMMITTED, COMMITTING, MACHINE, UNDO_QUEUE, Send
 from postroom.store.tables.tokens import Token
 
 #: The agreed properties of messages that belong to a sphere.
@@ -38,20 +38,20 @@ def sphere_of(stored: Stored) -> str | None:
     return id if isinstance(id, str) else None
 
 
-def marked(draft: Draft, said: Mapping[str, Any]) -> Draft:
+def marked(draft: Draft, marks: Mapping[str, Any]) -> Draft:
     """A draft with the agreed properties, which nobody else may set."""
     own = json.loads(draft.properties)
-    for name in said:
+    for name in marks:
         if name in own:
             raise PropertyInvalid(name=name, why="the sphere sets it")
-    return draft._replace(properties=properties_text({**own, **said}))
+    return draft._replace(properties=properties_text({**own, **marks}))
 
 
 def unmarked(draft: Draft) -> Draft:
     """What a message says, as one that belongs to no sphere."""
     own = json.loads(draft.properties)
-    said = {name: value for name, value in own.items() if name not in (SPHERE, RECIPIENT, COMPENSATES)}
-    return draft._replace(properties=properties_text(said))
+    rest = {name: value for name, value in own.items() if name not in (SPHERE, RECIPIENT, COMPENSATES)}
+    return draft._replace(properties=properties_text(rest))
 
 
 def remember(
@@ -65,21 +65,21 @@ def remember(
     cause: int | None = None,
 ) -> int:
     """Put a message into COMP.Q, with whom it is for. The journal tells it, too: the message itself may disappear."""
-    said: dict[str, Any] = {SPHERE: id, RECIPIENT: recipient}
+    marks: dict[str, Any] = {SPHERE: id, RECIPIENT: recipient}
     if primary is not None:
-        said[COMPENSATES] = key_text(primary)
-    detail = {**said, "when": when, **({} if kept_in is None else {"on_commit": kept_in})}
+        marks[COMPENSATES] = key_text(primary)
+    detail = {**marks, "when": when, **({} if kept_in is None else {"on_commit": kept_in})}
     undo = tx.queues.own(UNDO_QUEUE, UNDO, Keep.NOTHING)
-    return tx.messages.put(undo, marked(draft, said), cause if primary is None else primary, detail)
+    return tx.messages.put(undo, marked(draft, marks), cause if primary is None else primary, detail)
 
 
 def fail(tx: Transaction, token: Token, reason: str, queues: Mapping[str, Queue] | None = None) -> bool:
     """Decide that a sphere fails, whose token is locked, unless its end is decided; the rest is undone after that."""
     if token.state not in (ACTIVE, COMMITTING):
         return False
-    said = reason[:REASON_CHARS_MAX]
-    SPHERES.move(tx, token, ABORTING, said, queues=queues)
-    tx.spheres.set_reason(token.entity, said)
+    text = reason[:REASON_CHARS_MAX]
+    SPHERES.move(tx, token, ABORTING, text, queues=queues)
+    tx.spheres.set_reason(token.entity, text)
     tx.wake()
     return True
 
@@ -151,6 +151,19 @@ class Fates:
             self._tokens[sphere] = self._tx.tokens.locked(MACHINE, sphere)
 
 
+def withdraw(tx: Transaction, queue: int, stored: Stored) -> bool:
+    """A message that comes back to a sphere which has failed meanwhile goes the way of all that it sent."""
+    send = tx.spheres.sent(stored.key) if IN_SPHERE in stored.properties else None
+    if send is None or send.outcome is None:
+        return False
+    sphere = tx.spheres.find(send.sphere)
+    back = tx.messages.find(stored.key)
+    if sphere is None or back is None or sphere.state not in (ABORTING, ABORTED):
+        return False
+    tx.messages.remove(tx.queues.locked(queue), back, "withdraw")
+    return True
+
+
 def plainly(tx: Transaction, queue: Queue, stored: Stored) -> None:
     """Let a message disappear that nobody has taken."""
     tx.messages.remove(queue, stored, "withdraw")
@@ -174,9 +187,9 @@ class Bonds:
 
     def untied(self, steps: Sequence[tuple[Stored, Effects]]) -> list[tuple[Stored, Effects]]:
         """The same without what undoes and without votes, and with the property that is inherited."""
-        found = [(stored, self._untied(stored, made)) for stored, made in steps]
+        settled = [step if _is_plain(*step) else (step[0], self._untied(*step)) for step in steps]
         self._fates = Fates(self._tx, self._spheres.values())
-        return found
+        return settled
 
     def _untied(self, stored: Stored, made: Effects) -> Effects:
         id = bound_to(self._tx, stored) if made and IN_SPHERE in stored.properties else None
@@ -216,6 +229,14 @@ class Bonds:
         self._fates.bind(made, plainly)
         for id, reason in self._votes:
             self._fates.vote(id, reason, queues)
+
+
+def _is_plain(stored: Stored, made: Effects) -> bool:
+    """Whether a message, and what it leads to, have nothing to do with spheres. Most have not: what it costs counts."""
+    if IN_SPHERE in stored.properties:
+        return False
+    # What undoes another, or a vote.
+    return not [each for each in made if type(each) is Enqueue and (each[11] or each[1] == ABORTING)]
 
 
 def _with_sphere(properties: str, id: str) -> str:

@@ -3,11 +3,16 @@
     PostroomError
     ├── ArgumentInvalid            argument-invalid
     ├── DefinitionError
+    │   ├── CobolInvalid           cobol-invalid
     │   ├── CollectionUnknown      collection-unknown
+    │   ├── CompileFailed          compile-failed
+    │   ├── CompilerMissing        compiler-missing
     │   ├── DefinitionUnknown      definition-unknown
     │   ├── DescriptionInvalid     description-invalid
     │   ├── EventsOnTheWay         events-on-the-way
+    │   ├── FileLineInvalid        file-line-invalid
     │   ├── FileUnreadable         file-unreadable
+    │   ├── FileUnwritable         file-unwritable
     │   ├── FlowInvalid            flow-invalid
     │   ├── FormInvalid            form-invalid
     │   ├── FunctionUnknown        function-unknown
@@ -29,6 +34,7 @@
     │   ├── EventInvalid           event-invalid
     │   ├── EventRefused           event-refused
     │   ├── FieldRefused           field-refused
+    │   ├── FormatUnclear          format-unclear
     │   ├── FunctionFailed         function-failed
     │   ├── JsonMalformed          json-malformed
     │   ├── PropertyInvalid        property-invalid
@@ -38,22 +44,30 @@
     │   └── XmlMalformed           xml-malformed
     ├── PrincipalError
     │   ├── NotAllowed             not-allowed
-    │   └── PrincipalRefused       principal-refused
+    │   ├── PrincipalRefused       principal-refused
+    │   ├── RightMissing           right-missing
+    │   └── TokenRefused           token-refused
     ├── MessageError
     │   ├── KeyInvalid             key-invalid
     │   ├── MessageCorrupt         message-corrupt     (happened: yes)
     │   ├── MessageGone            message-gone
     │   ├── MessageUnknown         message-unknown
-    │   └── MessageUnsound         message-unsound
+    │   ├── MessageUnsound         message-unsound
+    │   └── RedriveRefused         redrive-refused
     ├── QueueError
+    │   ├── AreaShort              area-short
+    │   ├── LeaseOver              lease-over
     │   ├── PasswordMissing        password-missing
     │   ├── PasswordNeeded         password-needed
     │   ├── PasswordWrong          password-wrong
+    │   ├── QueueFull              queue-full
     │   ├── QueueHeld              queue-held
     │   ├── QueueLocked            queue-locked
     │   ├── QueueNotSingle         queue-not-single
     │   ├── QueueOwned             queue-owned
-    │   └── QueueUnknown           queue-unknown
+    │   ├── QueueUnknown           queue-unknown
+    │   ├── SourceHeld             source-held
+    │   └── SourceUnknown          source-unknown
     ├── StationError
     │   ├── AlbumUnknown           album-unknown
     │   ├── DossierUnknown         dossier-unknown
@@ -84,9 +98,39 @@
     │   └── TransitionRefused      transition-refused
     ├── EngineError
     │   ├── JavaMissing            java-missing
-    │   └── SparkUnavailable       spark-unavailable
+    │   ├── LibraryMissing         library-missing
+    │   ├── SparkUnavailable       spark-unavailable
+    │   └── WorkerUnavailable      worker-unavailable
+    ├── GatewayError
+    │   ├── ArrivalRefused         arrival-refused
+    │   ├── ArrivalTooEarly        arrival-too-early
+    │   ├── GatewayExists          gateway-exists
+    │   ├── GatewayInUse           gateway-in-use
+    │   ├── GatewayInvalid         gateway-invalid
+    │   ├── GatewayUnknown         gateway-unknown
+    │   └── GatewayUnreachable     gateway-unreachable
+    ├── StreamError
+    │   ├── StreamCheckpoint       stream-checkpoint
+    │   ├── StreamFailed           stream-failed
+    │   ├── StreamPackageMissing   stream-package-missing
+    │   └── StreamUnknown          stream-unknown
     ├── OutboxUnknown              outbox-unknown
     ├── OutputFailed               output-failed
+    ├── ServerError
+    │   ├── AnswerLost             answer-lost         (happened: unknown)
+    │   ├── ClientSlow             client-slow
+    │   ├── MethodUnknown          method-unknown
+    │   ├── NotRemote              not-remote
+    │   ├── RequestHeadTooLarge    request-head-too-large
+    │   ├── RequestInvalid         request-invalid
+    │   ├── RequestRefused         request-refused
+    │   ├── RequestTooLarge        request-too-large
+    │   ├── ResourceUnknown        resource-unknown
+    │   ├── ServerExposed          server-exposed
+    │   ├── ServerFailed           server-failed       (happened: unknown)
+    │   ├── ServerStopping         server-stopping
+    │   ├── ServerUnreachable      server-unreachable
+    │   └── TooManyRequests        too-many-requests
     └── StoreError
         ├── ArchiveDamaged         archive-damaged
         ├── ArchiveMissing         archive-missing
@@ -128,6 +172,7 @@ from postroom.errors.bodies import (
     EventInvalid,
     EventRefused,
     FieldRefused,
+    FormatUnclear,
     FunctionFailed,
     JsonMalformed,
     PropertyInvalid,
@@ -137,12 +182,17 @@ from postroom.errors.bodies import (
     XmlMalformed,
 )
 from postroom.errors.definitions import (
+    CobolInvalid,
     CollectionUnknown,
+    CompileFailed,
+    CompilerMissing,
     DefinitionError,
     DefinitionUnknown,
     DescriptionInvalid,
     EventsOnTheWay,
+    FileLineInvalid,
     FileUnreadable,
+    FileUnwritable,
     FlowInvalid,
     FormInvalid,
     FunctionUnknown,
@@ -161,9 +211,21 @@ from postroom.errors.definitions import (
 from postroom.errors.engine import (
     EngineError,
     JavaMissing,
+    LibraryMissing,
     OutboxUnknown,
     OutputFailed,
     SparkUnavailable,
+    WorkerUnavailable,
+)
+from postroom.errors.gateways import (
+    ArrivalRefused,
+    ArrivalTooEarly,
+    GatewayError,
+    GatewayExists,
+    GatewayInUse,
+    GatewayInvalid,
+    GatewayUnknown,
+    GatewayUnreachable,
 )
 from postroom.errors.messages import (
     KeyInvalid,
@@ -175,22 +237,47 @@ from postroom.errors.messages import (
     NotAllowed,
     PrincipalError,
     PrincipalRefused,
+    RedriveRefused,
+    RightMissing,
+    TokenRefused,
 )
 from postroom.errors.queues import (
+    AreaShort,
+    LeaseOver,
     PasswordMissing,
     PasswordNeeded,
     PasswordWrong,
     QueueError,
+    QueueFull,
     QueueHeld,
     QueueLocked,
     QueueNotSingle,
     QueueOwned,
     QueueUnknown,
+    SourceHeld,
+    SourceUnknown,
 )
 from postroom.errors.root import (
     ArgumentInvalid,
     Happened,
     PostroomError,
+)
+from postroom.errors.servers import (
+    AnswerLost,
+    ClientSlow,
+    MethodUnknown,
+    NotRemote,
+    RequestHeadTooLarge,
+    RequestInvalid,
+    RequestRefused,
+    RequestTooLarge,
+    ResourceUnknown,
+    ServerError,
+    ServerExposed,
+    ServerFailed,
+    ServerStopping,
+    ServerUnreachable,
+    TooManyRequests,
 )
 from postroom.errors.spheres import (
     CheckTooShort,
@@ -250,29 +337,49 @@ from postroom.errors.stores import (
     StoreUnavailable,
     UrlInvalid,
 )
+from postroom.errors.streams import (
+    StreamCheckpoint,
+    StreamError,
+    StreamFailed,
+    StreamPackageMissing,
+    StreamUnknown,
+)
 
 
 def every_error() -> tuple[type[PostroomError], ...]:
     """All concrete errors by code; the reference page and the tests walk this."""
-    found: list[type[PostroomError]] = [PostroomError]
-    for kind in found:
-        found.extend(kind.__subclasses__())  # which the loop then comes to
-    return tuple(sorted((kind for kind in found if kind.code), key=lambda kind: kind.code))
+    classes: list[type[PostroomError]] = [PostroomError]
+    for kind in classes:
+        classes.extend(kind.__subclasses__())  # which the loop then comes to
+    return tuple(sorted((kind for kind in classes if kind.code), key=lambda kind: kind.code))
+
+
+def advice_of(code: str) -> str:
+    """What to do about errors with a code; nothing if there is none."""
+    return next((kind.advice for kind in every_error() if kind.code == code), "")
 
 
 __all__ = [
     "AlbumUnknown",
+    "AnswerLost",
     "ArchiveDamaged",
     "ArchiveMissing",
+    "AreaShort",
     "ArgumentInvalid",
+    "ArrivalRefused",
+    "ArrivalTooEarly",
     "BackupExists",
     "BackupInvalid",
     "BodyError",
     "BodyMismatch",
     "BodyTooLarge",
     "CheckTooShort",
+    "ClientSlow",
+    "CobolInvalid",
     "CollectionUnknown",
     "CommitUnknown",
+    "CompileFailed",
+    "CompilerMissing",
     "DefinitionError",
     "DefinitionUnknown",
     "DescriptionInvalid",
@@ -285,12 +392,21 @@ __all__ = [
     "EventRefused",
     "EventsOnTheWay",
     "FieldRefused",
+    "FileLineInvalid",
     "FileUnreadable",
+    "FileUnwritable",
     "FlowInvalid",
     "FolderUnsafe",
     "FormInvalid",
+    "FormatUnclear",
     "FunctionFailed",
     "FunctionUnknown",
+    "GatewayError",
+    "GatewayExists",
+    "GatewayInUse",
+    "GatewayInvalid",
+    "GatewayUnknown",
+    "GatewayUnreachable",
     "Happened",
     "HeartbeatTooSlow",
     "JavaMissing",
@@ -303,12 +419,15 @@ __all__ = [
     "LanguageUnknown",
     "LeaseHeld",
     "LeaseLost",
+    "LeaseOver",
+    "LibraryMissing",
     "MessageCorrupt",
     "MessageElsewhere",
     "MessageError",
     "MessageGone",
     "MessageUnknown",
     "MessageUnsound",
+    "MethodUnknown",
     "NameInvalid",
     "NameTaken",
     "NodeDown",
@@ -316,6 +435,7 @@ __all__ = [
     "NodeUnknown",
     "NotAllowed",
     "NotInSphere",
+    "NotRemote",
     "OutboxUnknown",
     "OutputFailed",
     "ParticipantInDoubt",
@@ -331,6 +451,7 @@ __all__ = [
     "QueryOvertaken",
     "QueryTooLarge",
     "QueueError",
+    "QueueFull",
     "QueueHeld",
     "QueueInUse",
     "QueueLocked",
@@ -338,13 +459,27 @@ __all__ = [
     "QueueOwned",
     "QueueUnknown",
     "QueueWatched",
+    "RedriveRefused",
+    "RequestHeadTooLarge",
+    "RequestInvalid",
+    "RequestRefused",
+    "RequestTooLarge",
+    "ResourceUnknown",
+    "RightMissing",
     "RoomForked",
     "RoomInUse",
     "RoomMissing",
     "RoomReentered",
     "SchemaInvalid",
     "SchemaMalformed",
+    "ServerError",
+    "ServerExposed",
+    "ServerFailed",
+    "ServerStopping",
+    "ServerUnreachable",
     "SlicingInUse",
+    "SourceHeld",
+    "SourceUnknown",
     "SparkUnavailable",
     "SphereAborted",
     "SphereError",
@@ -365,13 +500,22 @@ __all__ = [
     "StoreReplaced",
     "StoreStopped",
     "StoreUnavailable",
+    "StreamCheckpoint",
+    "StreamError",
+    "StreamFailed",
+    "StreamPackageMissing",
+    "StreamUnknown",
     "TextInvalid",
+    "TokenRefused",
+    "TooManyRequests",
     "TransitionRefused",
     "TryExpired",
     "TypeInvalid",
     "TypeUnknown",
     "UrlInvalid",
+    "WorkerUnavailable",
     "XmlForbidden",
     "XmlMalformed",
+    "advice_of",
     "every_error",
 ]

@@ -14,11 +14,13 @@ class BodyError(PostroomError):
 class BodyTooLarge(BodyError):
     code = "body-too-large"
     template = "the body has {size} bytes; at most {limit} are taken. Split it, or send a reference to it"
+    advice = "Split the body, or store it elsewhere and send a reference."
 
 
 class BodyMismatch(BodyError):
     code = "body-mismatch"
     template = "the body does not fit type {type}: {why}"
+    advice = "Change the body to what the type asks for; `postroom form TYPE` shows the fields."
 
 
 class EntryRefused(BodyError):
@@ -26,11 +28,13 @@ class EntryRefused(BodyError):
 
     code = "entry-refused"
     template = "queue {queue} refuses the message: {why} ({reason})"
+    advice = "Change the message to what the queue's properties and schema ask for, and send it again."
 
 
 class EventInvalid(BodyError):
     code = "event-invalid"
     template = "{what}. An event of {space} is {type}"
+    advice = "Write the event in the type of its space; `postroom graph` shows the types."
 
 
 class EventRefused(BodyError):
@@ -38,6 +42,7 @@ class EventRefused(BodyError):
 
     code = "event-refused"
     template = "the event was not published in {space}: {why}"
+    advice = "Look at the graph with `postroom graph`: the change must fit it."
 
 
 class FieldRefused(BodyError):
@@ -45,38 +50,57 @@ class FieldRefused(BodyError):
 
     code = "field-refused"
     template = "{type}, field {field}: {why}"
+    advice = "Check the field's definition: it says who may write it, and when."
+
+
+class FormatUnclear(BodyError):
+    """Nobody said how a body is written, and it begins like a document that it is not."""
+
+    code = "format-unclear"
+    template = (
+        "the messages of {queue} are read by {watcher}; the body begins like {format}, but is not: {why}. "
+        "Correct it, or say that it is text: --format text"
+    )
+    advice = "Correct the body, or give its format: `--format text` stores it as it is."
 
 
 class FunctionFailed(BodyError):
     code = "function-failed"
     template = "{type}, field {field}: the function {function} failed: {why}"
+    advice = "Correct the function, or the fields that it is given. Nothing was written."
 
 
 class JsonMalformed(BodyError):
     code = "json-malformed"
     template = "the body is not JSON: {why}"
+    advice = "Correct the JSON at the place that is named, or send it as text."
 
 
 class PropertyInvalid(BodyError):
     code = "property-invalid"
     template = "property {name!r}: {why}"
+    advice = "Give the property a name and a value within the limits."
 
 
 class SchemaInvalid(BodyError):
     code = "schema-invalid"
     template = "the body does not fit the schema of its queue: {why}"
+    advice = "Correct the body; the schema is the file that `create queue … schema` names."
 
 
 class TextInvalid(BodyError):
     code = "text-invalid"
     template = "the body is not text: {why}"
+    advice = "Send UTF-8 without NUL, or encode the body; the formats are text, json and xml."
 
 
 class XmlForbidden(BodyError):
     code = "xml-forbidden"
     template = "the XML body is refused: {why}"
+    advice = "Send XML without a DOCTYPE, and not nested or loaded with attributes beyond the limits."
 
 
 class XmlMalformed(BodyError):
     code = "xml-malformed"
     template = "the body is not well-formed XML: {why}"
+    advice = "Correct the XML at the place that is named, or send it as text."

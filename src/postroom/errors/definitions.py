@@ -12,11 +12,33 @@ class DefinitionError(PostroomError):
 class CollectionUnknown(DefinitionError):
     code = "collection-unknown"
     template = "there is no collection {name}; make it with: create collection {name}"
+    advice = "Look at `postroom catalog` for its name, or load a program that creates it."
 
 
 class DefinitionUnknown(DefinitionError):
     code = "definition-unknown"
     template = "there is no {name} (postroom catalog lists everything){nearest}"
+    advice = "Look at `postroom catalog` for its name, and load the file that defines it."
+
+
+class CobolInvalid(DefinitionError):
+    """A COBOL program has what the precompiler does not understand. ``problems`` holds every one found."""
+
+    code = "cobol-invalid"
+    template = "{where}: {what} [{rule}]{more}"
+    advice = "Correct the place that is named; `docs/guide/cobol.md` says what the precompiler understands."
+
+
+class CompileFailed(DefinitionError):
+    code = "compile-failed"
+    template = "{program} did not compile {file}:\n{output}"
+    advice = "Correct the lines that the compiler names; they are those of your own file."
+
+
+class CompilerMissing(DefinitionError):
+    code = "compiler-missing"
+    template = "{program} is not on the PATH, and {what} needs it"
+    advice = "Install it: `apt-get install gnucobol` has `cobc` and brings a C compiler."
 
 
 class DescriptionInvalid(DefinitionError):
@@ -24,6 +46,7 @@ class DescriptionInvalid(DefinitionError):
 
     code = "description-invalid"
     template = "{where}: {what} [{rule}]{more}"
+    advice = "Correct the line that is named, and try with `postroom load --check FILE.qdl`."
 
 
 class EventsOnTheWay(DefinitionError):
@@ -32,26 +55,45 @@ class EventsOnTheWay(DefinitionError):
         "{space} cannot be removed or get another type: {count} event(s) in {source} may be on their way to it. "
         "Route them first (postroom run), or load with --drop"
     )
+    advice = "Run the engine and load again; or load with `--drop`, and the events are lost."
+
+
+class FileLineInvalid(DefinitionError):
+    """A row of a file that is to be sent is no message."""
+
+    code = "file-line-invalid"
+    template = "{file}, line {line}: {why}"
+    advice = "Correct the line and send the file again: what was sent before it is not sent twice."
 
 
 class FileUnreadable(DefinitionError):
     code = "file-unreadable"
     template = "cannot read {file}: {why}"
+    advice = "Check the path and its permissions."
+
+
+class FileUnwritable(DefinitionError):
+    code = "file-unwritable"
+    template = "cannot write {file}: {why}"
+    advice = "Check the directory, its permissions and the space on its disk; no file was left behind."
 
 
 class LanguageUnknown(DefinitionError):
     code = "language-unknown"
     template = "{file}: no language has the suffix {suffix!r}; known are: {known}"
+    advice = "Give the file the suffix of its language."
 
 
 class NameInvalid(DefinitionError):
     code = "name-invalid"
     template = "{name!r} cannot be the name of a queue: {why}"
+    advice = "Choose another name, as the message says."
 
 
 class NameTaken(DefinitionError):
     code = "name-taken"
     template = "the name {name} is taken by {owner}; choose another, or remove that first"
+    advice = "Choose another name, or remove what has this one."
 
 
 class FlowInvalid(DefinitionError):
@@ -59,6 +101,7 @@ class FlowInvalid(DefinitionError):
 
     code = "flow-invalid"
     template = "{where}: {what} [{rule}]{more}"
+    advice = "Correct the line that is named, and try with `postroom load --check FILE.flow`."
 
 
 class FormInvalid(DefinitionError):
@@ -66,6 +109,7 @@ class FormInvalid(DefinitionError):
 
     code = "form-invalid"
     template = "{where}: {what} [{rule}]{more}"
+    advice = "Correct the place that is named; `postroom load --check FILE.form` lists all problems."
 
 
 class FunctionUnknown(DefinitionError):
@@ -74,6 +118,7 @@ class FunctionUnknown(DefinitionError):
         "{where}: no function is registered as {function}; write it in Python under @postroom.function, "
         "and name its module in POSTROOM_FUNCTIONS"
     )
+    advice = "Name the module that has it in `POSTROOM_FUNCTIONS`, and put its folder on `PYTHONPATH`."
 
 
 class ProgramInvalid(DefinitionError):
@@ -81,12 +126,17 @@ class ProgramInvalid(DefinitionError):
 
     code = "program-invalid"
     template = "{where}: {what} [{rule}]{more}"
+    advice = "Correct the line that is named; `postroom load --check FILE.demaq` lists all problems."
 
 
 class QueueInUse(DefinitionError):
     code = "queue-in-use"
     template = (
         "{queue} cannot be removed: it has {count} unprocessed message(s). Receive them first, or keep the queue{where}"
+    )
+    advice = (
+        "Receive the messages, or keep the queue in the file that you load. A `.qdl` load replaces the room's whole "
+        "description; for another tree use another room: `--room other.db`."
     )
 
 
@@ -96,11 +146,13 @@ class QueueWatched(DefinitionError):
         "the messages of {queue} are taken by {watcher}, so {other} cannot take them, too; "
         "put a queue or a space in between"
     )
+    advice = "Put a queue or a space between the two that want the messages."
 
 
 class SchemaMalformed(DefinitionError):
     code = "schema-malformed"
     template = "{file} is not a schema that can be used: {why}"
+    advice = "Correct the schema. What it includes must be files beside it, which are loaded with it."
 
 
 class SlicingInUse(DefinitionError):
@@ -109,18 +161,22 @@ class SlicingInUse(DefinitionError):
         "slicing {slicing} cannot {how}: its slice {value!r} has messages. Reset its slices first, "
         "or give them up with: postroom load --drop"
     )
+    advice = "Let rules reset the slices, or load with `--drop` to give up their messages."
 
 
 class TryExpired(DefinitionError):
     code = "try-expired"
     template = "not all messages could be tried in {seconds} s; use a longer --timeout, or fewer messages with --since"
+    advice = "Give it more time with `--timeout`, or fewer messages with `--since`."
 
 
 class TypeInvalid(DefinitionError):
     code = "type-invalid"
     template = "type {type}: {why}"
+    advice = "Correct the type, as the message says."
 
 
 class TypeUnknown(DefinitionError):
     code = "type-unknown"
     template = "no message type is named {type!r}{nearest}"
+    advice = "Look at `postroom catalog`, and load the form that defines it."

@@ -12,11 +12,25 @@ class PrincipalError(PostroomError):
 class NotAllowed(PrincipalError):
     code = "not-allowed"
     template = "{principal} may not {action} in the domain {domain}; {advice}"
+    advice = "Ask someone who has the permission, or change the `allow` statements of its flow."
 
 
 class PrincipalRefused(PrincipalError):
     code = "principal-refused"
     template = "{principal}: {why}"
+    advice = "Give the right password, or log in again; `postroom principal list` shows who is registered."
+
+
+class RightMissing(PrincipalError):
+    code = "right-missing"
+    template = "{principal} may not {verb} {object}: {why}"
+    advice = "Ask an operator; `postroom why-not USER VERB OBJECT` says which grants there are."
+
+
+class TokenRefused(PrincipalError):
+    code = "token-refused"
+    template = "the token is refused: {why}"
+    advice = "Get another token: `postroom token create USER NAME`, on the machine of the room."
 
 
 class MessageError(PostroomError):
@@ -26,6 +40,7 @@ class MessageError(PostroomError):
 class KeyInvalid(MessageError):
     code = "key-invalid"
     template = "{key!r} is not a message key; keys look like 00001.00042"
+    advice = "Copy the key as `postroom peek` or `postroom list` shows it."
 
 
 class MessageCorrupt(MessageError):
@@ -33,12 +48,22 @@ class MessageCorrupt(MessageError):
     template = (
         "message {key} in {queue} does not match its hash and was set aside, undelivered; the next one can be received"
     )
+    advice = "Receive again for the next one. The cause may be a faulty disk, or a manual edit."
     happened = "yes"
 
 
 class MessageGone(MessageError):
     code = "message-gone"
     template = "message {key} was processed and deleted; its history: postroom trace {key}"
+    advice = "It was deleted; `postroom trace KEY` has its history. `postroom queue mode keep` keeps others."
+
+
+class RedriveRefused(MessageError):
+    """What failed is sent again once: a second time it would be done twice."""
+
+    code = "redrive-refused"
+    template = "message {key} is not sent again: {why}"
+    advice = "Look what became of it: `postroom trace`. To have it once more all the same: `postroom send`."
 
 
 class MessageUnsound(MessageError):
@@ -47,8 +72,10 @@ class MessageUnsound(MessageError):
         "message {key} in {queue} does not match its hash, so this read stopped; "
         "the option corrupt = skip leaves such messages out"
     )
+    advice = "Read with the option `corrupt` = `skip`, and look for the cause as for `message-corrupt`."
 
 
 class MessageUnknown(MessageError):
     code = "message-unknown"
     template = "no message has ever had the key {key} in this room"
+    advice = "Look at the key and at the room (`--room`, `POSTROOM_URL`)."

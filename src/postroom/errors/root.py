@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from postroom.advice import ADVICE
-
 Happened = Literal["no", "yes", "unknown"]
 
 
@@ -15,6 +13,7 @@ class PostroomError(Exception):
 
     code: ClassVar[str] = ""
     template: ClassVar[str] = ""
+    advice: ClassVar[str] = ""  # what to do about it, in one or two sentences
     happened: ClassVar[Happened] = "no"
     status: ClassVar[str] = "99"
 
@@ -25,13 +24,8 @@ class PostroomError(Exception):
 
     def __init__(self, **facts: Any) -> None:
         self.facts: dict[str, Any] = facts
-        said = self.template.format(**facts)
-        super().__init__(said.encode(errors="backslashreplace").decode())  # what it quotes may be no text at all
-
-    @property
-    def advice(self) -> str:
-        """What to do about it."""
-        return ADVICE.get(self.code, "")
+        text = self.template.format(**facts)
+        super().__init__(text.encode(errors="backslashreplace").decode())  # what it quotes may be no text at all
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Errors cross process borders by their facts; the default would lose the keyword arguments.
@@ -41,3 +35,4 @@ class PostroomError(Exception):
 class ArgumentInvalid(PostroomError):
     code = "argument-invalid"
     template = "{argument}: {why}"
+    advice = "Give what the message asks for; `postroom COMMAND --help` shows an example."

@@ -15,16 +15,19 @@ class CheckTooShort(SphereError):
         "a check every {check:g} s is too short: sphere {sphere} sends a heartbeat every {heartbeat:g} s. "
         "Check less often than the slowest heartbeat"
     )
+    advice = "Give a longer `--check`, or start spheres with a faster heartbeat."
 
 
 class EntityExists(SphereError):
     code = "entity-exists"
     template = "{entity} is in state {state} already; an entity has one token"
+    advice = "Move the entity that is there, or choose another id."
 
 
 class EntityUnknown(SphereError):
     code = "entity-unknown"
     template = "there is no {entity} in any of these states: {states}"
+    advice = "Start it first, or look at the id: `machine.entities(STATE)` lists those that are there."
 
 
 class HeartbeatTooSlow(SphereError):
@@ -33,11 +36,13 @@ class HeartbeatTooSlow(SphereError):
         "a heartbeat every {heartbeat:g} s is too slow: the compensation engine of this room checks every {check:g} s. "
         "Beat faster, or check less often with: postroom compensate --check SECONDS"
     )
+    advice = "Start the sphere with a shorter `heartbeat`, or compensate with a longer `--check`."
 
 
 class NotInSphere(SphereError):
     code = "not-in-sphere"
     template = "message {key} was not sent in a sphere"
+    advice = "Acknowledge only messages that have the property `sphere`."
 
 
 class ParticipantInDoubt(SphereError):
@@ -48,6 +53,7 @@ class ParticipantInDoubt(SphereError):
         "sphere {sphere} is committed, and {participant} has not confirmed its part: {why}. "
         "Settle it with: room.spheres.settle(participant)"
     )
+    advice = "Call `room.spheres.settle(participant)` as soon as it answers: it then commits, too."
     happened = "yes"
 
 
@@ -56,11 +62,13 @@ class SphereAborted(SphereError):
 
     code = "sphere-aborted"
     template = "sphere {sphere} was aborted: {reason}"
+    advice = "Everything was undone. Remove the cause, and start a new sphere."
 
 
 class SphereExists(SphereError):
     code = "sphere-exists"
     template = "sphere {sphere} already exists ({state}); an id can be used once"
+    advice = "Choose another id; `postroom sphere show ID` shows the existing one."
 
 
 class SphereOver(SphereError):
@@ -68,18 +76,22 @@ class SphereOver(SphereError):
 
     code = "sphere-over"
     template = "sphere {sphere} is {state}{reason}; nothing can be added to it"
+    advice = "Somebody else has ended the sphere. Look with `postroom sphere show ID`, and start a new one."
 
 
 class SphereUnknown(SphereError):
     code = "sphere-unknown"
     template = "there is no sphere {sphere}; list them with: postroom spheres"
+    advice = "Look at `postroom spheres` for its id."
 
 
 class StateTaken(SphereError):
     code = "state-taken"
     template = "queue {queue} is there and is not a state of this machine; remove it, or name the state differently"
+    advice = "Remove the queue, or give the state of the machine another name."
 
 
 class TransitionRefused(SphereError):
     code = "transition-refused"
     template = "{entity} is in state {state}; there is no transition to {goal}"
+    advice = "Move it to a state that the machine allows from its current one."

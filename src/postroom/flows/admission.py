@@ -31,7 +31,10 @@ class FlowAdmission:
             return list(self._meta(tx, queue, drafts))
         if queue.kind == PARKED:
             raise EventRefused(space=queue.name, why="only its arc puts events there")
-        type = self._room_graphs.now(tx).graph.spaces[queue.name].type
+        room_graph = self._room_graphs.now(tx)
+        if queue.name in room_graph.shut:
+            raise EventRefused(space=queue.name, why="its events come from outside; postroom stream brings them")
+        type = room_graph.graph.spaces[queue.name].type
         if type == UNTYPED:
             raise EventInvalid(space=queue.name, what="the first arc to it will tell its type", type="no values yet")
         known = {name: find_type(tx, name) for name in {draft.type for draft in drafts} if name is not None}

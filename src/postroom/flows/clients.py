@@ -156,8 +156,8 @@ class Clients:
 
 
 def _clients(room_graph: RoomGraph) -> set[str]:
-    found = {each.statement for each in room_graph.kept.values() if each.origin == CLIENT}
-    return {each.name for each in found if isinstance(each, Space)}
+    clients = {each.statement for each in room_graph.kept.values() if each.origin == CLIENT}
+    return {each.name for each in clients if isinstance(each, Space)}
 
 
 def _arcs_of(room_graph: RoomGraph, client: str) -> list[Arc]:
@@ -177,4 +177,4 @@ def _free(room_graph: RoomGraph, name: str) -> str:
     taken = {arc.name for arc, *_ in room_graph.graph.arcs.values()}
     if name not in taken:
         return name
-    return next(found for number in count(2) if (found := f"{name}_{number}") not in taken)
+    return next(candidate for number in count(2) if (candidate := f"{name}_{number}") not in taken)

@@ -20,12 +20,12 @@ _NUMBERS = ("int", "float", "decimal")
 def event(draft: Draft, type: Type, space: str, known: Mapping[str, MessageType]) -> Draft:
     """A message as an event of a type, in the one form in which events are stored."""
     if draft.type is not None:
-        found = parse_typed(draft, known[draft.type], type, space)
+        fields = parse_typed(draft, known[draft.type], type, space)
     elif draft.format == "xml":
-        found = parse_elements(draft.body, type, space)
+        fields = parse_elements(draft.body, type, space)
     else:
-        found = parse_event(draft.body, type, space)
-    return draft._replace(body=canonical(found, type), format="json", type=None)
+        fields = parse_event(draft.body, type, space)
+    return draft._replace(body=canonical(fields, type), format="json", type=None)
 
 
 def parse_typed(draft: Draft, known: MessageType, type: Type, space: str) -> Any:
@@ -48,29 +48,29 @@ def _json(value: FieldValue) -> Any:
 def parse_elements(body: str, type: Type, space: str) -> Any:
     """An XML message without a type: each element is a field of the space, a bag or a list has several."""
     wanted = _tuple(type, space)
-    _, found = elements(body, space)
-    return fitted_literal(Literal("tuple", tuple(_fields(found, wanted))), type, space)
+    _, pairs = elements(body, space)
+    return fitted_literal(Literal("tuple", tuple(_fields(pairs, wanted))), type, space)
 
 
-def _fields(found: list[tuple[str, str]], type: Tuple) -> Iterator[Named]:
+def _fields(pairs: list[tuple[str, str]], type: Tuple) -> Iterator[Named]:
     several = {field.name: field.type for field in type.fields if isinstance(field.type, Bag | List)}
     singles = {field.name: field.type for field in type.fields if field.name not in several}
-    for name, said in found:
+    for name, text in pairs:
         if name not in several:
-            yield Named(name, _literal(said, singles.get(name)))
+            yield Named(name, _literal(text, singles.get(name)))
     for some, of in several.items():
         assert some is not None
         kind = "bag" if isinstance(of, Bag) else "list"
-        yield Named(some, Literal(kind, tuple(_literal(said, of.of) for name, said in found if name == some)))
+        yield Named(some, Literal(kind, tuple(_literal(text, of.of) for name, text in pairs if name == some)))
 
 
-def _literal(said: str, type: Type | None) -> Literal:
+def _literal(text: str, type: Type | None) -> Literal:
     if isinstance(type, Scalar) and type.name in _NUMBERS:
-        numbers = scalars(Kind.FLOAT if type.name == "float" else Kind.DECIMAL, said.strip())
-        return Literal("number", _json(numbers[0])) if numbers else Literal("word", said)
+        numbers = scalars(Kind.FLOAT if type.name == "float" else Kind.DECIMAL, text.strip())
+        return Literal("number", _json(numbers[0])) if numbers else Literal("word", text)
     if isinstance(type, Scalar) and type.name == "boolean":
-        return Literal("word", said.strip())
-    return Literal("string", said)
+        return Literal("word", text.strip())
+    return Literal("string", text)
 
 
 def _tuple(type: Type, space: str) -> Tuple:

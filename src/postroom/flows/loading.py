@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from postroom.engine.language import Load, Terms, Trial, TrialResult
+from postroom.engine.language import Load, Symbol, Terms, Trial, TrialResult
 from postroom.flows import tryout
 from postroom.flows.graph import catalog
 from postroom.flows.graph.checks import check_tables
 from postroom.flows.graph.meta import By
 from postroom.flows.graph.versions import FILE, RoomGraph, RoomGraphs, key_of
-from postroom.flows.language.definitions import Domain, Statement, Table
+from postroom.flows.language.definitions import Allow, Domain, Statement, Table
 from postroom.flows.language.reader import parse
 from postroom.flows.language.tables import Rows, file_of_rows, rows_of_file
 from postroom.limits import FLOW_BYTES_MAX
@@ -24,6 +24,7 @@ from postroom.store.kernel.transaction import Transaction
 
 class FlowLanguage:
     suffix = ".flow"
+    others = ()
     defines = "flow graphs"
 
     def read(self, files: Sequence[Path]) -> Graphs:
@@ -35,10 +36,10 @@ class FlowLanguage:
             statements += some
         return Graphs(tuple(statements), rows)
 
-    def printed(self, tx: Transaction) -> dict[str, bytes]:
+    def printed(self, tx: Transaction, version: int | None = None) -> dict[str, bytes]:
         """One file for each domain, and one for each table. What was added at run time is left out: loads keep it."""
         files: dict[str, bytes] = {}
-        for kept in RoomGraphs().now(tx).kept.values():
+        for kept in RoomGraphs().at(tx, version or tx.definitions.version()).kept.values():
             statement = kept.statement
             if kept.origin != FILE:
                 continue
@@ -55,7 +56,7 @@ class FlowLanguage:
 def _rows(statements: Sequence[Statement], folder: Path) -> dict[str, Rows]:
     """The rows of tables that are files: the room must not depend on a file that may change or go."""
     check_tables(statements)
-    tables = [each for each in statements if isinstance(each, Table) and not each.collection]
+    tables = [statement for statement in statements if isinstance(statement, Table) and not statement.collection]
     return {
         key_of(table): rows_of_file(table, folder / table.source, printable(folder / table.source)) for table in tables
     }
@@ -71,6 +72,10 @@ class Graphs:
     @property
     def count(self) -> int:
         return len(self.statements)
+
+    def symbols(self) -> Iterator[Symbol]:
+        named = (statement for statement in self.statements if not isinstance(statement, Allow))
+        return (Symbol(type(each).__name__.lower(), each.name, each.position) for each in named)
 
     def check(self, store: Store | None, *, alone: bool) -> None:
         if store is not None:

@@ -19,14 +19,14 @@ from postroom.store.kernel.leases import Lease
 from postroom.store.kernel.owner import described, is_alive, process_token
 from postroom.store.kernel.transaction import Transaction
 
-_LEASE = "client "
+LEASE = "client "
 _NOBODY = "nobody"  # who takes the lease of a client that has ended
 
 
 @contextmanager
 def present(store: Store, clients: Clients, by: By) -> Iterator[None]:
     """Connect a client for as long as the block runs; a second process of the same name is refused."""
-    name = _LEASE + by.principal
+    name = LEASE + by.principal
 
     def begin(tx: Transaction) -> int:
         clients.switch(by.principal, by, tx, disabled=False)
@@ -69,7 +69,7 @@ def end_lapsed(store: Store, clients: Clients) -> None:
 
     def work(tx: Transaction) -> None:
         for lease in _lapsed(tx):
-            client = lease.name.removeprefix(_LEASE)
+            client = lease.name.removeprefix(LEASE)
             with suppress(DefinitionUnknown):  # it has no subscription any more
                 clients.switch(client, By(client, described(lease.owner), proven=True), tx, disabled=True)
             # With a number of its own, so that a process that was only slow learns of it.
@@ -79,5 +79,5 @@ def end_lapsed(store: Store, clients: Clients) -> None:
 
 
 def _lapsed(tx: Transaction) -> list[Lease]:
-    held = [each for each in tx.leases.all() if each.name.startswith(_LEASE) and not each.released]
+    held = [each for each in tx.leases.all() if each.name.startswith(LEASE) and not each.released]
     return [each for each in held if each.expires <= tx.now or is_alive(each.owner) is False]

@@ -13,6 +13,7 @@ from postroom.flows.clients import Clients
 from postroom.flows.graph.versions import RoomGraph, RoomGraphs
 from postroom.flows.language.definitions import Table
 from postroom.flows.presence import end_lapsed
+from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.epochs import END, Flowing
 
@@ -57,11 +58,14 @@ class FlowStage(WatchingStage):
             return self._share(met, now, {each.name: (each.since, each.end) for each in missed if each.name in free})
         late = met.before(aside[each.name].source for each in missed)
         windows = {
-            each.name: (max(each.since, epoch.since), min(each.end, epoch.until))
-            for each in sources
-            if each.since < epoch.until and each.end > epoch.since and each.name not in late
+            source.name: (max(source.since, epoch.since), min(source.end, epoch.until))
+            for source in sources
+            if source.since < epoch.until and source.end > epoch.since and source.name not in late
         }
         return self._share(met, now, windows) if windows else None
+
+    def worker_module(self, store: Store) -> str:
+        return "postroom.flows.evaluation.plain" if store.read(lambda tx: tx.epochs.flowing()) else ""
 
     def _share(self, met: RoomGraph, now: RoomGraph, windows: dict[str, tuple[int, int]]) -> Share:
         from postroom.flows.evaluation.share import FlowShare  # pyarrow takes half a second: only when it is needed
@@ -73,11 +77,11 @@ class FlowStage(WatchingStage):
 
 def _oldest(tx: Transaction, flowing: Iterable[Flowing]) -> list[Flowing]:
     """Of each space the first part of its messages, in their order, of which some have yet to flow."""
-    found: dict[str, Flowing] = {}
+    oldest: dict[str, Flowing] = {}
     for each in flowing:
-        if each.name not in found or tx.epochs.first(found[each.name]) is None:
-            found[each.name] = each
-    return list(found.values())
+        if each.name not in oldest or tx.epochs.first(oldest[each.name]) is None:
+            oldest[each.name] = each
+    return list(oldest.values())
 
 
 def _is_enabled(room_graph: RoomGraph, queue: str) -> bool:
@@ -99,8 +103,8 @@ def _with_rows(met: RoomGraph, now: RoomGraph) -> RoomGraph:
     }
     if met is now or not tables:
         return met
-    found: RoomGraph | None = now.memory.get(met.version)
-    if found is None:
+    graph: RoomGraph | None = now.memory.get(met.version)
+    if graph is None:
         kept = {key: replace(each, rows=tables[key].rows) if key in tables else each for key, each in met.kept.items()}
-        found = now.memory[met.version] = RoomGraph(met.version, kept)
-    return found
+        graph = now.memory[met.version] = RoomGraph(met.version, kept)
+    return graph

@@ -27,6 +27,8 @@ from postroom.store.kernel.transaction import Transaction
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from postroom.engine.way import Way
+
 _AGAIN = 0.5  # seconds
 _PAGE = 1_000  # so many at once, so that the first answers come soon
 
@@ -85,27 +87,31 @@ def tried(
         now = room_graphs.now(tx)
         room_graph = RoomGraph(0, with_queues(typed(catalog.proposed(tx, now, proposed, rows)), now.kept))
         after = begins(since)
-        found = [
+        events = [
             stored
             for name in room_graph.flowing
             if tx.queues.named_to_read(name) is not None
             for stored in tx.slices.queue(name)
             if stored.sound and stored.created >= after
         ]
-        return room_graph, sorted(found, key=lambda each: each.key)
+        return room_graph, sorted(events, key=lambda each: each.key)
 
     room_graph, messages = store.read(work)
     if not messages:
         return
+    from postroom.engine.spark.jobs import OnSpark
+    from postroom.flows.evaluation.folding import MemoryStates
     from postroom.flows.evaluation.share import FlowShare
+    from postroom.flows.evaluation.states import Folding
 
     class TimedShare(FlowShare):
         """One that takes no job apart when the time is over: it was not a message's fault that it ended."""
 
-        def _evaluated(self, spark: SparkSession, arrivals: Sequence[Arrival]) -> Iterator[Mapping[int, Effects]]:
+        def _evaluated(self, way: Way, arrivals: Sequence[Arrival]) -> Iterator[Mapping[int, Effects]]:
             deadline.check()
-            yield from super()._evaluated(spark, arrivals)
+            yield from super()._evaluated(way, arrivals)
 
+    folding = Folding(room_graph, room_graph.places, sorted(room_graph.flowing), lambda _, __: MemoryStates())
     share = TimedShare(0, room_graph, room_graph.places, dict.fromkeys(room_graph.flowing, (0, 0)))
     session = spark()
     began, deadline = monotonic(), _Deadline(seconds)
@@ -113,8 +119,9 @@ def tried(
         some = messages[start : start + _PAGE]
         arrivals = share.arrivals(None, some)
         with deadline.kept(session, max(seconds - (monotonic() - began), 0.001)):
-            groups = list(share.evaluate(session, arrivals, {}, {}))
+            groups = list(share.evaluate(OnSpark(session), arrivals, {}, {}))
         deadline.check()
         effects = {order: made for group in groups for order, made in group.items()}
         for stored, arrival in zip(some, arrivals, strict=True):
-            yield Tried(key_text(stored.key), stored.queue, effects.get(arrival.order, ()))
+            made = (*effects.get(arrival.order, ()), *folding.effects(share.entered(arrival)))
+            yield Tried(key_text(stored.key), stored.queue, made)

@@ -31,9 +31,14 @@ def check_body(body: str, form: Format) -> None:
         parse_json(body)
 
 
-def is_text(said: str) -> bool:
+def is_text(text: str) -> bool:
     """Whether every store can hold it: no NUL, no half of a surrogate pair."""
-    return "\0" not in said and not any("\ud800" <= character <= "\udfff" for character in said)
+    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def storable(text: str) -> str:
+    """The same with a replacement character for each that no store can hold."""
+    return text if is_text(text) else "".join(sign if is_text(sign) else "\N{REPLACEMENT CHARACTER}" for sign in text)
 
 
 def check_text(body: str) -> None:
@@ -56,19 +61,17 @@ def parse_json(text: str, *, exact: bool = False) -> Any:
     With ``exact``, numbers with a point come as decimals and keep all their digits.
     """
     try:
-        value = json.loads(
-            text,
-            parse_float=Decimal if exact else _finite,
-            parse_constant=_no_constant,
-            object_pairs_hook=_no_doubles,
-        )
+        if text.startswith("\ufeff"):
+            raise json.JSONDecodeError("a byte order mark is no part of JSON", text, 0)
+        value = (_decode_exactly if exact else _decode)(text)
     except json.JSONDecodeError as error:
         raise JsonMalformed(why=f"{error.msg} at line {error.lineno}, column {error.colno}") from None
     except RecursionError:
         raise JsonMalformed(why=f"values nest deeper than {BODY_DEPTH_MAX}") from None
     except ValueError as error:  # an integer with more digits than Python takes from a stranger
         raise JsonMalformed(why=str(error)) from None
-    _check_depth(value)
+    if text.count("{") + text.count("[") > BODY_DEPTH_MAX:  # with fewer it cannot be deeper
+        _check_depth(value)
     if "\\u" in text:
         _check_strings(value)
     return value
@@ -81,6 +84,18 @@ def json_text(value: Any) -> str:
     """The JSON text of a Python value, in the one form that Postroom writes."""
     try:
         return _encode(value)
+    except TypeError:
+        return _typed_text(value)
+    except (ValueError, RecursionError) as error:
+        raise JsonMalformed(why=str(error)) from None
+
+
+def _typed_text(value: Any) -> str:
+    """The same of a value with dataclasses, times, decimals or the like in it."""
+    from postroom.model.typed import plain  # most bodies need nothing of it
+
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=plain)
     except (TypeError, ValueError, RecursionError) as error:
         raise JsonMalformed(why=str(error)) from None
 
@@ -102,6 +117,13 @@ def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         double = Counter(name for name, _ in pairs).most_common(1)[0][0]  # in one pass: an attacker chooses how many
         raise JsonMalformed(why=f"the name {double!r} appears twice in one object")
     return value
+
+
+# Made once: making one takes as long as reading a short body.
+_decode = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant, object_pairs_hook=_no_doubles).decode
+_decode_exactly = json.JSONDecoder(
+    parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=_no_doubles
+).decode
 
 
 def _check_depth(value: Any) -> None:

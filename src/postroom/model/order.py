@@ -6,6 +6,7 @@ condition means the same in a store and in Python.
 
 from __future__ import annotations
 
+import re
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 
@@ -48,16 +49,45 @@ def sortable(kind: Kind, value: Scalar) -> str:
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def plain_number(said: str) -> str | None:
+#: A number that is written as a text, as commands set properties. Entries of properties know the same ones.
+_WRITTEN = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
+
+
+def written_number(text: str) -> int | float | None:
+    """The number that a text is; None if it is none.
+
+    >>> written_number("007"), written_number("-2.50"), written_number("1e3")
+    (7, -2.5, None)
+    """
+    if _WRITTEN.fullmatch(text) is None:
+        return None
+    return float(text) if "." in text else int(text)
+
+
+def compared(value: str | int | float | bool) -> str | int | float:
+    """A value as conditions compare it: two are equal if and only if ``=`` takes them for one.
+
+    >>> [compared(value) for value in (1, 1.0, "1", "1.00", True, "true")]
+    [1, 1, 1, 1, 'true', 'true']
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    number = written_number(value) if isinstance(value, str) else value
+    if isinstance(number, float) and number.is_integer():
+        return int(number)
+    return value if number is None else number
+
+
+def plain_number(text: str) -> str | None:
     """The same of a number that is written with digits and a point alone; None of any other.
 
     >>> plain_number("12.50") == sortable(Kind.DECIMAL, Decimal("12.50"))
     True
     """
-    whole, _, part = said.partition(".")
+    whole, _, part = text.partition(".")
     if not (whole.isascii() and whole.isdecimal() and (not part or (part.isascii() and part.isdecimal()))):
         return None
-    if said.endswith("."):
+    if text.endswith("."):
         return None
     ahead = whole.lstrip("0")
     digits = (ahead + part).lstrip("0")
@@ -72,8 +102,8 @@ def _whole(value: int) -> str:
     if not value:
         return _ZERO
     digits = str(abs(value))
-    said = f"{len(digits) - 1 + _EXPONENT:07d}{digits.rstrip('0')}"
-    return f"2{said}" if value > 0 else f"0{said.translate(_NINES)}~"
+    key = f"{len(digits) - 1 + _EXPONENT:07d}{digits.rstrip('0')}"
+    return f"2{key}" if value > 0 else f"0{key.translate(_NINES)}~"
 
 
 def _number(value: Decimal) -> str:
@@ -81,5 +111,5 @@ def _number(value: Decimal) -> str:
     if not value:
         return _ZERO
     _, digits, _ = value.as_tuple()
-    said = f"{value.adjusted() + _EXPONENT:07d}{''.join(map(str, digits)).rstrip('0')}"
-    return f"2{said}" if value > 0 else f"0{said.translate(_NINES)}~"
+    key = f"{value.adjusted() + _EXPONENT:07d}{''.join(map(str, digits)).rstrip('0')}"
+    return f"2{key}" if value > 0 else f"0{key.translate(_NINES)}~"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from postroom.errors import FileUnreadable
@@ -24,8 +27,37 @@ def why_unread(file: str | Path, error: OSError) -> str:
     return why
 
 
+#: Texts by the names of files, for whoever is not at this machine.
+_sent: ContextVar[Mapping[str, str] | None] = ContextVar("postroom_sent", default=None)
+
+
+@contextmanager
+def reading_only(texts: Mapping[str, str]) -> Iterator[None]:
+    """Meanwhile these texts are the files that are read, and no file of this machine is."""
+    before = _sent.set(texts)
+    try:
+        yield
+    finally:
+        _sent.reset(before)
+
+
+def sent_text(file: Path) -> str | None:
+    """The text that was sent for a file; None if files of this machine are read."""
+    texts = _sent.get()
+    if texts is None:
+        return None
+    if file.as_posix() not in texts:
+        raise FileUnreadable(file=printable(file), why="it was not sent along")
+    return texts[file.as_posix()]
+
+
 def text_of(file: Path, limit: int = DESCRIPTION_BYTES_MAX) -> str:
     """The text of a file, or a typed refusal."""
+    sent = sent_text(file)
+    if sent is not None:
+        if len(sent.encode()) > limit:
+            raise FileUnreadable(file=printable(file), why=f"it is larger than {limit} bytes")
+        return sent
     try:
         if not file.is_file() and file.exists():
             raise FileUnreadable(file=printable(file), why="it is not a file")

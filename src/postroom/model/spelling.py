@@ -11,12 +11,12 @@ _SHORT = 4  # of so few letters only one may be wrong
 def close(name: str, known: Iterable[str], most: int = 1) -> list[str]:
     """The names that are a slip or two away, the closest first. Large and small letters are the same."""
     folded = name.casefold()
-    found = []
+    near = []
     for place, each in enumerate(dict.fromkeys(known)):
         slips = _slips(folded, each.casefold(), _allowed(folded, each))
         if slips is not None:
-            found.append((slips, place, each))
-    return [each for _, _, each in sorted(found)[:most]]
+            near.append((slips, place, each))
+    return [each for _, _, each in sorted(near)[:most]]
 
 
 def written(name: str) -> str:

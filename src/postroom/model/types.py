@@ -122,15 +122,15 @@ def scalars(kind: Kind, given: Any) -> tuple[Scalar, ...]:
     For fields whose kind has changed since: a number that was a text is the same number.
     """
     items = given if isinstance(given, list) else [] if given is None or given == "" else [given]
-    found: list[Scalar] = []
+    parts: list[Scalar] = []
     for item in items:
-        for said in (item, text(item)):
+        for candidate in (item, text(item)):
             try:
-                found.append(_READERS[kind](said))
+                parts.append(_READERS[kind](candidate))
                 break
             except (ValueError, TypeError, InvalidOperation, OverflowError):
                 continue
-    return tuple(found)
+    return tuple(parts)
 
 
 def element_name(name: str) -> str:

@@ -44,10 +44,10 @@ def as_xml(values: dict[str, FieldValue], type: MessageType) -> str:
     for field in type.fields:
         value = values[field.name]
         for item in value if isinstance(value, tuple) else () if value is None else (value,):
-            said = text(item)
-            if not in_xml(said):
+            shown = text(item)
+            if not in_xml(shown):
                 raise BodyMismatch(type=type.name, why=f"field {field.name!r} has a character that XML does not have")
-            parts.append(f"<{field.element}>{escaped(said)}</{field.element}>")
+            parts.append(f"<{field.element}>{escaped(shown)}</{field.element}>")
     return "".join((*parts, f"</{type.element}>"))
 
 
@@ -63,15 +63,15 @@ def as_lines(values: dict[str, FieldValue]) -> list[str]:
 
 def _by_name(given: dict[str, Any], type: MessageType) -> dict[str, Any]:
     """A JSON object by the names of fields; one with blanks may have ``_`` for them, as events and SQL must."""
-    spoken = {field.element: field.name for field in type.fields if field.element != field.name}
-    if not spoken.keys() & given.keys():
+    names = {field.element: field.name for field in type.fields if field.element != field.name}
+    if not names.keys() & given.keys():
         return given
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in given.items():
-        if spoken.get(name, name) in found:
-            raise BodyMismatch(type=type.name, why=f"field {spoken.get(name, name)!r} appears twice")
-        found[spoken.get(name, name)] = value
-    return found
+        if names.get(name, name) in values:
+            raise BodyMismatch(type=type.name, why=f"field {names.get(name, name)!r} appears twice")
+        values[names.get(name, name)] = value
+    return values
 
 
 def elements(body: str, of: str) -> tuple[str, list[tuple[str, str]]]:
@@ -88,30 +88,30 @@ def elements(body: str, of: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _fields_of_xml(body: str, type: MessageType) -> dict[str, Any]:
-    root, found = elements(body, type.name)
+    root, pairs = elements(body, type.name)
     if root != type.element:
         raise BodyMismatch(type=type.name, why=f"the root element is <{root}>, not <{type.element}>")
     names = {field.element: field for field in type.fields}
     given: dict[str, Any] = {}
-    for name, said in found:
+    for name, value in pairs:
         known = names.get(name)
-        _collect(given, known.name if known else name, said, many=bool(known and known.many), type=type)
+        _collect(given, known.name if known else name, value, many=bool(known and known.many), type=type)
     return given
 
 
 def _fields_of_lines(body: str, type: MessageType) -> dict[str, Any]:
     many = {field.name for field in type.fields if field.many}
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     for number, line in enumerate(lines(body) if body else (), 1):
         name, colon, value = line.partition(":")
-        if line.startswith(" ") and found:
-            found[-1] = (found[-1][0], f"{found[-1][1]}\n{line[1:]}")
+        if line.startswith(" ") and pairs:
+            pairs[-1] = (pairs[-1][0], f"{pairs[-1][1]}\n{line[1:]}")
         elif colon:
-            found.append((name.strip(), value.removeprefix(" ")))
+            pairs.append((name.strip(), value.removeprefix(" ")))
         else:
             raise BodyMismatch(type=type.name, why=f"line {number} is not 'Field: value'")
     given: dict[str, Any] = {}
-    for name, value in found:
+    for name, value in pairs:
         _collect(given, name, value, many=name in many, type=type)
     return given
 

@@ -1,4 +1,4 @@
-"""The one door for XML.
+"""XML is read here alone.
 
 A body is checked by an expat parser that refuses what an attacker needs before it can cost anything: DOCTYPE (and
 with it entities and external references), deep nesting, and elements with very many attributes. The text itself is

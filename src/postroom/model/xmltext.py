@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 _DECLARATION = re.compile(r"\ufeff?(?:\s*<\?xml\s[^>]*\?>)?")  # with a byte order mark, which is none of the text
-_NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_IN_XML = "[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # to compile it takes 16 ms
 
 
-def in_xml(said: str) -> bool:
+def in_xml(text: str) -> bool:
     """Whether every character can stand in XML."""
-    return _NOT_IN_XML.search(said) is None
+    return (text.isascii() and text.isprintable()) or re.search(_NOT_IN_XML, text) is None
 
 
 def without_declaration(body: str) -> str:
@@ -22,8 +22,8 @@ def without_declaration(body: str) -> str:
 def escaped(text: str) -> str:
     """Text between tags. What XML cannot hold is shown as the replacement character."""
     # A parser reads a bare carriage return as a line end.
-    said = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#13;")
-    return said if said.isascii() and said.isprintable() else _NOT_IN_XML.sub("\ufffd", said)
+    safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#13;")
+    return safe if safe.isascii() and safe.isprintable() else re.sub(_NOT_IN_XML, "\ufffd", safe)
 
 
 def attribute(text: str) -> str:

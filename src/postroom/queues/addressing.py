@@ -47,10 +47,10 @@ def queues_of(tx: Transaction, names: Names) -> list[Queue]:
         queue = tx.queues.named_to_read(names[0])
         if queue is not None and not queue.retired:
             return [queue]
-    found = tx.queues.below("/".join(names))
-    if not found:
+    queues = tx.queues.below("/".join(names))
+    if not queues:
         raise unknown(tx, names)
-    return found
+    return queues
 
 
 def queues_even_retired(tx: Transaction, names: Names) -> list[Queue]:
@@ -68,25 +68,33 @@ def one_queue(tx: Transaction, names: Names) -> Queue:
         queue = tx.queues.named(names[0])
         if queue is not None and not queue.retired:
             return unowned(queue)
-    found = queues_of(tx, names)
-    if found[0].path != "/".join(names):
-        raise QueueNotSingle(queue=shown(names), below=", ".join(f"{q.name} ({shown(q.names)})" for q in found[:8]))
-    return live(tx, found[0], names)
+    queues = queues_of(tx, names)
+    if queues[0].path != "/".join(names):
+        raise QueueNotSingle(queue=shown(names), below=", ".join(f"{q.name} ({shown(q.names)})" for q in queues[:8]))
+    return live(tx, queues[0], names)
 
 
-def live(tx: Transaction, found: Queue, names: Names) -> Queue:
+def one_to_read(tx: Transaction, names: Names) -> Queue:
+    """The same, for someone who only looks."""
+    queues = queues_of(tx, names)
+    if len(queues) > 1 or "/".join(names) not in (queues[0].path, queues[0].name):
+        raise QueueNotSingle(queue=shown(names), below=", ".join(f"{q.name} ({shown(q.names)})" for q in queues[:8]))
+    return unowned(queues[0])
+
+
+def live(tx: Transaction, target: Queue, names: Names) -> Queue:
     """A queue that was found, locked for this transaction; while we waited for the lock it may have left the tree."""
-    return unowned(_present(tx, found, names))
+    return unowned(_present(tx, target, names))
 
 
-def holdable(tx: Transaction, found: Queue, names: Names) -> Queue:
+def holdable(tx: Transaction, target: Queue, names: Names) -> Queue:
     """The same to be held: operators may keep spheres from beginning, and from being undone."""
-    queue = _present(tx, found, names)
+    queue = _present(tx, target, names)
     return queue if queue.kind in (STATE, UNDO) else unowned(queue)
 
 
-def _present(tx: Transaction, found: Queue, names: Names) -> Queue:
-    queue = tx.queues.locked(found.id)
+def _present(tx: Transaction, target: Queue, names: Names) -> Queue:
+    queue = tx.queues.locked(target.id)
     if queue.retired:
         raise unknown(tx, names)
     return queue
@@ -126,15 +134,15 @@ def unknown(tx: Transaction, names: Names) -> QueueUnknown:
     """The error for a reference that means nothing, with what the user may have meant."""
     known = tx.queues.names()
     if not known:
-        return QueueUnknown(queue=spoken(names), nearest=no_queues(tx))
+        return QueueUnknown(queue=typed_names(names), nearest=no_queues(tx))
     likely = _likely(names, known)
     hint = f"; did you mean {' or '.join(likely)}?" if likely else QueueUnknown.listing
     if shown(names) in likely and len(names) == 1:
         hint = "; write a path as separate words, or with / between them"
-    return QueueUnknown(queue=spoken(names), nearest=hint)
+    return QueueUnknown(queue=typed_names(names), nearest=hint)
 
 
-def spoken(names: Names) -> str:
+def typed_names(names: Names) -> str:
     """A path as it is typed: a name that has blanks is in quotes."""
     return " ".join(map(written, names))
 
@@ -157,9 +165,15 @@ def receivable(tx: Transaction) -> list[str]:
 def _likely(names: Names, known: list[tuple[str, str]]) -> list[str]:
     """Up to three references that may have been meant: those that end in the same name, and those that are close."""
     paths = [tuple(path.split("/")) for _, path in known]
-    inner = {spoken(path) for path in paths if path[-1] == names[-1]}
+    inner = {typed_names(path) for path in paths if path[-1] == names[-1]}
     levels = {path[:depth] for path in paths for depth in range(1, len(path) + 1)}
     every = [*sorted(levels), *((name,) for name, _ in known)]
-    typed = {shown(reference): spoken(reference) for reference in every}
+    typed = {shown(reference): typed_names(reference) for reference in every}
     near = [typed[each] for each in close(shown(names), typed, most=3)]
     return [*sorted(inner - set(near)), *near][:3]
+
+
+def typed_level(tx: Transaction, path: str) -> str | None:
+    """The nearest level with a password, as it is typed."""
+    level = keyed_level(tx, path)
+    return None if level is None else shown(tuple(level.split("/")))

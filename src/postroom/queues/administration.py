@@ -20,9 +20,13 @@ from postroom.queues.addressing import (
     shown,
 )
 from postroom.store.kernel.base import Store
+from postroom.store.kernel.policies import NO_POLICY
 from postroom.store.kernel.queues import LEAVING, MAILBOX, STATION, Hold, Keep
 from postroom.store.kernel.transaction import Transaction
 
+#: In the address of a page or a request these mean another place.
+DOTS = (".", "..")
+NOT_DOTS = "'.' and '..' mean other places in the address of a page or a request"
 _DESCRIPTION = "the queue description; load a description"
 _GRAPH = "a flow graph; load its domain"
 _OWNERS = {"rules": "a rule program; load its module", "space": _GRAPH, "meta": _GRAPH, "parked": _GRAPH}
@@ -37,7 +41,7 @@ class Administration:
     ) -> None:
         """Make one queue by name. A name that is taken is an error, unless ``exist_ok`` and it is such a queue."""
         check_queue_name(name)
-        secret = None if password is None else hash_password(_checked(password))
+        secret = None if password is None else hash_password(checked_password(password))
 
         def work(tx: Transaction) -> None:
             tx.definitions.lock()
@@ -53,6 +57,7 @@ class Administration:
             elif present.retired:
                 tx.queues.evolve(present, path=name, ordinal=0, command=None)
                 tx.queues.keep_processed(present, keep_processed)
+                tx.policies.set(present, NO_POLICY)
                 if present.hold:  # whoever held it is gone with its password
                     tx.queues.hold(present, Hold.NONE)
             else:
@@ -71,8 +76,9 @@ class Administration:
                 owner = _OWNERS.get(queue.kind, _DESCRIPTION)
                 raise ArgumentInvalid(argument=name, why=f"it belongs to {owner} without it")
             locks.refuse_locked(tx, queue)
-            if queue.unprocessed:
-                raise QueueInUse(queue=name, count=queue.unprocessed, where="")
+            inside = tx.deliveries.inside(queue)
+            if inside:
+                raise QueueInUse(queue=name, count=inside, where="")
             tx.queues.retire(queue)
             tx.principals.remove(PRINCIPAL, queue.path)
 
@@ -85,15 +91,15 @@ class Administration:
         def work(tx: Transaction) -> list[str]:
             changed = []
             for candidate in queues_of(tx, names):
-                found = live(tx, candidate, names)
-                locks.refuse_locked(tx, found)
-                if found.keep == Keep.SLICED:
-                    raise ArgumentInvalid(argument=found.name, why="its rule program decides how long messages stay")
-                if bool(found.keep) != keep_processed:
-                    tx.queues.keep_processed(found, keep_processed)
-                    changed.append(found.name)
+                present = live(tx, candidate, names)
+                locks.refuse_locked(tx, present)
+                if present.keep == Keep.SLICED:
+                    raise ArgumentInvalid(argument=present.name, why="its rule program decides how long messages stay")
+                if bool(present.keep) != keep_processed:
+                    tx.queues.keep_processed(present, keep_processed)
+                    changed.append(present.name)
                 if not keep_processed:
-                    tx.messages.purge_processed(found)
+                    tx.messages.purge_processed(present)
             return changed
 
         return self._store.transact("mode", work)
@@ -105,7 +111,7 @@ class Administration:
         by someone who gives the queue a password of their own.
         """
         names = names_of(queue)
-        _checked(password)
+        checked_password(password)
 
         def look(tx: Transaction) -> tuple[str, str | None]:
             queues_of(tx, names)
@@ -142,6 +148,8 @@ def check_queue_name(name: str) -> None:
         why = f"1 to {QUEUE_NAME_CHARS_MAX} characters"
     elif not name.isprintable() or name != name.strip():
         why = "printable characters, no blanks around them"
+    elif name in DOTS:
+        why = NOT_DOTS
     elif "/" in name or name.startswith("-"):
         why = "no '/' (it separates the names of a path), and no '-' in front"
     elif re.fullmatch(r"(INP|OUT)_[0-9]{4,}", name):
@@ -152,7 +160,7 @@ def check_queue_name(name: str) -> None:
         raise NameInvalid(name=name, why=why)
 
 
-def _checked(password: str) -> str:
+def checked_password(password: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9]+ *", password) or len(password.rstrip()) > PASSWORD_CHARS_MAX:
         raise ArgumentInvalid(argument="password", why=f"1 to {PASSWORD_CHARS_MAX} letters and digits")
     return password.rstrip(" ")

@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 
+from postroom.errors import ArgumentInvalid
 from postroom.limits import (
     COMMAND_CHARS_MAX,
     COMMAND_SECONDS_MAX,
@@ -19,6 +20,7 @@ from postroom.limits import (
 from postroom.model.definitions import Problem
 from postroom.model.password import is_hash
 from postroom.queues.description import CLAUSE_LEVELS, Entry, fail_all
+from postroom.queues.policy import of_words
 
 Entries = Sequence[Entry]
 Check = Callable[[Entries], Iterator[tuple[Entry, str]]]
@@ -121,6 +123,14 @@ def command_redefined(entries: Entries) -> Iterator[tuple[Entry, str]]:
         above.append(entry)
 
 
+def policy_form(entries: Entries) -> Iterator[tuple[Entry, str]]:
+    for entry in entries:
+        try:
+            of_words(entry.policy)
+        except ArgumentInvalid as error:
+            yield entry, f"{error.facts['argument'].replace('_', ' ')} of {entry.name}: {error.facts['why']}"
+
+
 def entries_bounded(entries: Entries) -> Iterator[tuple[Entry, str]]:
     if len(entries) > HIERARCHY_ENTRIES_MAX:
         yield entries[HIERARCHY_ENTRIES_MAX], f"more than {HIERARCHY_ENTRIES_MAX} entries"
@@ -138,6 +148,7 @@ CHECKS: tuple[Check, ...] = (
     command_form,
     timeout_form,
     command_redefined,
+    policy_form,
 )
 
 
@@ -155,9 +166,9 @@ def check(entries: Entries) -> None:
 def paths(entries: Entries) -> list[str]:
     """Each entry's symbolic path from the top, joined by ``/``."""
     above: list[str] = []
-    found = []
+    places = []
     for entry in entries:
         above += ["?"] * (entry.level - 1 - len(above))  # a skipped level, which is another rule's to tell
         above[entry.level - 1 :] = [entry.name]
-        found.append("/".join(above))
-    return found
+        places.append("/".join(above))
+    return places

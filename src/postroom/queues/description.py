@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from postroom.errors import DescriptionInvalid
 from postroom.limits import DESCRIPTION_BYTES_MAX
@@ -23,6 +23,32 @@ from postroom.model.words import Lexicon, Word, WordReader
 
 CLAUSE_LEVELS = {"INPUT-QUEUE": 1, "OUTPUT-QUEUE": 1, "SUB-QUEUE-1": 2, "SUB-QUEUE-2": 3, "SUB-QUEUE-3": 4}
 END_LEVEL = 99
+
+
+class PolicyClause(NamedTuple):
+    """A clause on how messages are delivered."""
+
+    name: str  # of the field of ``Policy``
+    expected: str
+    seconds: bool = False
+    quoted: bool = False
+
+
+POLICY_CLAUSES = {
+    "LEASE": PolicyClause("lease", "a number of seconds", seconds=True),
+    "ATTEMPTS": PolicyClause("attempts", "a number of attempts"),
+    "BACKOFF": PolicyClause("backoff", "a number of seconds", seconds=True),
+    "BACKOFF-MAX": PolicyClause("backoff_max", "a number of seconds", seconds=True),
+    "DEAD-LETTERS": PolicyClause("dead_letters", "the name of a queue", quoted=True),
+    "ORDER": PolicyClause("order", "FREE, STRICT or BY"),
+    "EXPIRED": PolicyClause("expired", "DROP or DEAD-LETTERS"),
+    "MESSAGES-MAX": PolicyClause("max_messages", "a number of messages"),
+    "BYTES-MAX": PolicyClause("max_bytes", "a number of bytes"),
+    "AGE-MAX": PolicyClause("max_age", "a number of seconds", seconds=True),
+    "RETRY": PolicyClause("retry", "PASSING or ALL"),
+    "WHEN-FULL": PolicyClause("over", "REFUSE or DEAD-LETTERS"),
+}
+POLICY_NAMES = {"by", *(clause.name for clause in POLICY_CLAUSES.values())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +63,7 @@ class Entry:
     password_hash: str | None = None
     command: str | None = None
     timeout: str | None = None  # seconds, as written
+    policy: tuple[tuple[str, str], ...] = ()  # how messages are delivered, by the names of ``Policy``, as written
 
 
 _PIECES = re.compile(
@@ -105,7 +132,8 @@ class _Reader(WordReader):
             if key in options or {key, *options} >= {"password", "password_hash"}:
                 fail(place, "a clause is given twice for one entry", "clause-once")
             options[key] = value
-        return Entry(level, clause.text.upper(), name, position, **options)
+        policy = tuple((name, options.pop(name)) for name in list(options) if name in POLICY_NAMES)
+        return Entry(level, clause.text.upper(), name, position, policy=policy, **options)
 
     def _option(self) -> tuple[str, str, Position]:
         word = self._take("word", "PASSWORD, COMMAND LINE or TIMEOUT")
@@ -128,7 +156,21 @@ class _Reader(WordReader):
             seconds = self._take("word", "a number of seconds")
             self._keyword("SECONDS")
             return "timeout", seconds.text, word.position
+        if keyword in POLICY_CLAUSES:
+            return (*self._policy(POLICY_CLAUSES[keyword]), word.position)
         fail(word.position, f"PASSWORD IS, COMMAND LINE IS or TIMEOUT IS is expected, not {word.text}", "syntax")
+
+    def _policy(self, clause: PolicyClause) -> tuple[str, str]:
+        """A clause on how messages are delivered: its name, and what it says."""
+        self._keyword("IS")
+        if clause.quoted:
+            return clause.name, self._string(clause.expected)
+        value = self._take("word", clause.expected).text
+        if clause.name == "order" and value.upper() == "BY":
+            return "by", self._string("a property")
+        if clause.seconds:
+            self._keyword("SECONDS")
+        return clause.name, value if clause.seconds else value.lower()
 
     def _keyword(self, expected: str) -> None:
         word = self._take("word", expected)

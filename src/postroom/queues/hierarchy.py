@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from postroom.engine.language import CurrentPassword, Load, Progress, Terms
 from postroom.errors import NameTaken, PasswordNeeded, PasswordWrong, QueueInUse, StoreBusy
@@ -13,10 +13,13 @@ from postroom.model.password import hash_password, verify_password
 from postroom.queues.addressing import PRINCIPAL
 from postroom.queues.checks import paths
 from postroom.queues.description import Entry
+from postroom.queues.policy import check_setting, clauses, of_words
 from postroom.store.kernel.base import Store
+from postroom.store.kernel.policies import NO_POLICY, Policy
 from postroom.store.kernel.queues import Queue
 from postroom.store.kernel.transaction import Transaction
 
+T = TypeVar("T")
 LEVEL = "queue-level"  # the kind of these definitions in the catalog
 _CLAUSES = {1: "INPUT-QUEUE", 2: "SUB-QUEUE-1", 3: "SUB-QUEUE-2", 4: "SUB-QUEUE-3"}
 _PREFIXES = {"input": "INP_", "output": "OUT_"}
@@ -27,12 +30,12 @@ def _prove(changes: Mapping[str, str], current: CurrentPassword) -> None:
     if not changes:
         return
     if current is None:
-        what = f"the load would change the password of {', '.join(_spoken(path) for path in changes)}"
+        what = f"the load would change the password of {', '.join(_typed(path) for path in changes)}"
         raise PasswordNeeded(what=what, word="load --change-passwords, or change_passwords=True")
     for path, secret in changes.items():
-        given = current if isinstance(current, str) else current(_spoken(path))
+        given = current if isinstance(current, str) else current(_typed(path))
         if not verify_password(secret, given.rstrip(" ")):
-            raise PasswordWrong(queue=_spoken(path), source="")
+            raise PasswordWrong(queue=_typed(path), source="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,7 @@ class Level:
     command: str | None  # as written here; the one that reaches a leaf may stand above it
     timeout: int | None  # seconds that the command may take; None is the common limit
     password: bool
+    policy: Policy | None = None  # as written here; it holds for every queue below that has none of its own
 
     @property
     def name(self) -> str:
@@ -54,15 +58,16 @@ class Level:
 
 
 def levels_of(entries: Sequence[Entry]) -> list[Level]:
-    found, role = [], "input"
+    levels, role = [], "input"
     below = [entry.level for entry in entries[1:]] + [0]
     for entry, path, next_level in zip(entries, paths(entries), below, strict=True):
         if entry.level == 1:
             role = "output" if entry.clause == "OUTPUT-QUEUE" else "input"
         protected = entry.password is not None or entry.password_hash is not None
         timeout = None if entry.timeout is None else int(entry.timeout)
-        found.append(Level(path, entry.level, role, next_level <= entry.level, entry.command, timeout, protected))
-    return found
+        leaf, policy = next_level <= entry.level, of_words(entry.policy) if entry.policy else None
+        levels.append(Level(path, entry.level, role, leaf, entry.command, timeout, protected, policy))
+    return levels
 
 
 class TreeLoad(Load):
@@ -89,18 +94,19 @@ class TreeLoad(Load):
         if _changes(tx, levels, self._hashes) != self._changes:
             raise StoreBusy(seconds=0, why="someone has set a password while this was loaded")
         _set_passwords(tx, levels, self._hashes)
+        _set_policies(tx, levels)
         definitions = [
             Definition(LEVEL, level.path, _body(level), entry.position)
             for level, entry in zip(levels, self._entries, strict=True)
         ]
         version = tx.definitions.replace(LEVEL, definitions, {"files": list(self._files)})
         tx.wake()
-        passwords = tuple(_spoken(path) for path in self._changes)
+        passwords = tuple(_typed(path) for path in self._changes)
         return Loaded(version, added, kept, removed, passwords=passwords)
 
 
-def read(tx: Transaction) -> list[Level]:
-    """The tree in force."""
+def read(tx: Transaction, version: int | None = None) -> list[Level]:
+    """The tree in force, or that of a version."""
     return [
         Level(
             definition.name,
@@ -110,15 +116,16 @@ def read(tx: Transaction) -> list[Level]:
             body["command"],
             body.get("timeout"),
             body["password"],
+            None if body.get("policy") is None else Policy(**body["policy"]),
         )
-        for definition in tx.definitions.of_kind(LEVEL)
+        for definition in tx.definitions.of_kind(LEVEL, version)
         for body in [definition.body]
     ]
 
 
-def description(tx: Transaction) -> str:
-    """The tree in force as a description; nothing if there is none."""
-    levels = read(tx)
+def description(tx: Transaction, version: int | None = None) -> str:
+    """The tree in force, or that of a version, as a description; nothing if there is none."""
+    levels = read(tx, version)
     return printed(levels, tx.principals.secrets(PRINCIPAL)) if levels else ""
 
 
@@ -134,6 +141,8 @@ def printed(levels: Sequence[Level], secrets: dict[str, str]) -> str:
             line += f' COMMAND LINE IS "{level.command}"'
         if level.timeout is not None:
             line += f" TIMEOUT IS {level.timeout} SECONDS"
+        if level.policy is not None:
+            line += "".join(f" {clause}" for clause in clauses(level.policy))
         lines.append(line)
     return "\n".join([*lines, "99", ""])
 
@@ -186,6 +195,26 @@ def _evolve_queues(
     return tuple(added), tuple(kept), removed
 
 
+def _set_policies(tx: Transaction, levels: Sequence[Level]) -> None:
+    """What the description says holds. A policy that it never spoke of, set by command, stays."""
+    before = {definition.name: definition.body for definition in tx.definitions.of_kind(LEVEL)}
+    declared = {path: body.get("policy") for path, body in before.items()}
+    written = {level.path: level.policy for level in levels}
+    for level in levels:
+        if level.leaf:
+            wanted = _nearest(level.path, written)
+            had = _nearest(level.path, declared)
+            (queue,) = tx.queues.below(level.path)
+            if wanted is not None or had is not None:
+                check_setting(tx, queue, wanted or NO_POLICY)
+                tx.policies.set(queue, wanted or NO_POLICY)
+
+
+def _nearest(path: str, of: Mapping[str, T | None]) -> T | None:
+    """What holds for a path: what was said there, else at the nearest level above."""
+    return next((value for each in (path, *_above(path)) if (value := of.get(each)) is not None), None)
+
+
 def _next_number(present: dict[tuple[str, str], Queue], kind: str) -> int:
     """After the highest that was ever given: a program that remembers a physical name must not meet another queue."""
     return max((int(queue.name[4:]) + 1 for (its, _), queue in present.items() if its == kind), default=0)
@@ -194,20 +223,21 @@ def _next_number(present: dict[tuple[str, str], Queue], kind: str) -> int:
 def _commands_of_leaves(levels: Sequence[Level]) -> dict[str, tuple[str | None, int | None]]:
     """Of each path the command line that reaches it, and how long that may take."""
     written = {level.path: (level.command, level.timeout) for level in levels}
-    found = {}
+    commands = {}
     for level in levels:
         names = level.path.split("/")
         above = (written["/".join(names[:depth])] for depth in range(1, len(names) + 1))
-        found[level.path] = next((each for each in above if each[0] is not None), (None, None))
-    return found
+        commands[level.path] = next((each for each in above if each[0] is not None), (None, None))
+    return commands
 
 
 def _retire(tx: Transaction, stale: Queue) -> str:
     queue = tx.queues.locked(stale.id)
-    if queue.unprocessed:
+    inside = tx.deliveries.inside(queue)
+    if inside:
         raise QueueInUse(
             queue=f"{queue.name} ({queue.path.replace('/', ' ')})",
-            count=queue.unprocessed,
+            count=inside,
             where=(
                 " in the description. A .qdl load replaces the room's whole description; "
                 "for another tree use another room: --room other.db"
@@ -226,18 +256,18 @@ def _changes(tx: Transaction, levels: Sequence[Level], hashes: Mapping[str, str]
     secrets = tx.principals.secrets(PRINCIPAL)
     before = {definition.name: definition.body for definition in tx.definitions.of_kind(LEVEL)}
     now = {level.path for level in levels}
-    found = {}
+    changes = {}
     for path in dict.fromkeys([*before, *hashes]):
         present, wanted = secrets.get(path), hashes.get(path)
         if present is not None:
             ends = path in before and wanted is None and (before[path]["password"] or path not in now)
             if ends or wanted not in (None, present):
-                found[path] = present
+                changes[path] = present
         elif wanted is not None and path in before:
             above = next((secrets[each] for each in _above(path) if each in secrets), None)
             if above is not None:
-                found[path] = above
-    return found
+                changes[path] = above
+    return changes
 
 
 def _above(path: str) -> Iterator[str]:
@@ -246,7 +276,7 @@ def _above(path: str) -> Iterator[str]:
         yield path
 
 
-def _spoken(path: str) -> str:
+def _typed(path: str) -> str:
     """A path as it is typed."""
     return path.replace("/", " ")
 
@@ -271,4 +301,5 @@ def _body(level: Level) -> dict[str, Any]:
         "command": level.command,
         "timeout": level.timeout,
         "password": level.password,
+        **({} if level.policy is None else {"policy": level.policy.as_dict()}),
     }

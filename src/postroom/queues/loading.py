@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from postroom.engine.language import Load, Terms, Trial, TrialResult
+from postroom.engine.language import Load, Symbol, Terms, Trial, TrialResult
 from postroom.model.paths import printable, text_of
 from postroom.queues import checks, description, hierarchy
 from postroom.store.kernel.base import Store
@@ -15,6 +15,7 @@ from postroom.store.kernel.transaction import Transaction
 
 class QueueLanguage:
     suffix = ".qdl"
+    others = ()
     defines = "queue descriptions"
 
     def read(self, files: Sequence[Path]) -> Description:
@@ -23,8 +24,8 @@ class QueueLanguage:
             checks.check(entries)
         return Description(entries)
 
-    def printed(self, tx: Transaction) -> dict[str, bytes]:
-        text = hierarchy.description(tx)
+    def printed(self, tx: Transaction, version: int | None = None) -> dict[str, bytes]:
+        text = hierarchy.description(tx, version)
         return {f"queues{self.suffix}": text.encode()} if text else {}
 
 
@@ -37,6 +38,9 @@ class Description:
     @property
     def count(self) -> int:
         return len(self.entries)
+
+    def symbols(self) -> Iterator[Symbol]:
+        return (Symbol("queue", entry.name, entry.position) for entry in self.entries)
 
     def check(self, store: Store | None, *, alone: bool) -> None:
         """All its rules are checked when it is read."""

@@ -36,6 +36,13 @@ def refuse_locked(tx: Transaction, queue: Queue) -> None:
         raise locked_error(queue)
 
 
+def unlocked(tx: Transaction, queues: list[Queue]) -> list[Queue]:
+    """Queues that are all free of locks; else an error."""
+    for queue in queues:
+        refuse_locked(tx, queue)
+    return queues
+
+
 def enter(tx: Transaction, queue: Queue, user: User) -> Queue:
     """Let a receive into a queue: ours or free is fine, a dead lock is cleared, another's is an error."""
     if queue.lock_owner is None:
@@ -50,7 +57,7 @@ def enter(tx: Transaction, queue: Queue, user: User) -> Queue:
     return queue
 
 
-def keep(tx: Transaction, queue: Queue, user: User, reference: str, message: int, segment: int) -> None:
+def keep(tx: Transaction, queue: Queue, user: User, reference: str, message: int, segment: int, char: int = 0) -> None:
     tx.queues.lock(
         queue,
         owner=user.owner,
@@ -59,7 +66,13 @@ def keep(tx: Transaction, queue: Queue, user: User, reference: str, message: int
         message=message,
         segment=segment,
         expires=tx.now + in_microseconds(LOCK_LEASE_SECONDS),
+        char=char,
     )
+
+
+def next_char(queue: Queue, message: int) -> int:
+    """How many characters of the message this user was given."""
+    return (queue.lock_char or 0) if queue.lock_message == message else 0
 
 
 def next_segment(queue: Queue, message: int) -> int:

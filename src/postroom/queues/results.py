@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
+from postroom.model.html_table import html_table
 from postroom.model.key import key_text
 from postroom.model.message import Message
 from postroom.queues import status
+from postroom.queues.segments import Portion
 from postroom.store.kernel.queues import Hold, Queue
 
 
@@ -46,6 +49,7 @@ class Delivery(NamedTuple):
     key: str | None
     error_key: str
     reason: str | None = None
+    status: str = status.DONE
 
     def as_dict(self) -> dict[str, Any]:
         return {"queue": self.queue, "key": self.key, "error_key": self.error_key, "reason": self.reason}
@@ -73,6 +77,7 @@ class Received(NamedTuple):
     held: tuple[str, ...] = ()
     end_of_message: bool = False
     status: str = status.DONE
+    portion: Portion | None = None  # of a message that was asked for in segments, or for an area
 
     def __bool__(self) -> bool:
         return self.message is not None
@@ -86,6 +91,10 @@ class Received(NamedTuple):
         }
         if self.held:
             shape["held_queues"] = list(self.held)
+        if self.portion is not None:
+            shape["end_key"] = self.portion.end.value
+            shape["num_chars"] = self.portion.num_chars
+            shape["current_char"] = self.portion.current_char
         return shape
 
 
@@ -98,12 +107,15 @@ class QueueCount(NamedTuple):
     processed: int
     hold: Hold
     locked_by: str | None = None
+    leased: int = 0  # given out for a time, and not done
+    delayed: int = 0  # waiting for their time
+    blocked: int = 0  # waiting for earlier ones of the same key
 
     @classmethod
-    def of(cls, queue: Queue, now: int) -> QueueCount:
+    def of(cls, queue: Queue, now: int, *aside: int) -> QueueCount:
         """A lock whose owner or lease has ended is none: whoever comes next clears it."""
         holder = queue.lock_actor if queue.in_use(now) else None
-        return cls(queue.name, queue.names, queue.unprocessed, queue.processed, Hold(queue.hold), holder)
+        return cls(queue.name, queue.names, queue.unprocessed, queue.processed, Hold(queue.hold), holder, *aside)
 
     @property
     def held(self) -> bool:
@@ -122,6 +134,8 @@ class QueueCount(NamedTuple):
             shape["hold"] = self.hold.label
         if self.locked_by is not None:
             shape["locked_by"] = self.locked_by
+        aside = {"leased_count": self.leased, "delayed_count": self.delayed, "blocked_count": self.blocked}
+        shape |= {name: count for name, count in aside.items() if count}
         return shape
 
 
@@ -131,6 +145,14 @@ class Accepted(NamedTuple):
     queues: tuple[QueueCount, ...]
     status: str = status.DONE
 
+    def _repr_html_(self) -> str:
+        aside = [name for name in ("leased", "delayed", "blocked") if any(getattr(each, name) for each in self.queues)]
+        names = ["unprocessed", "processed", *aside]
+        rows = [
+            (" ".join(each.path), *(getattr(each, name) for name in names), each.hold.label) for each in self.queues
+        ]
+        return html_table("queues", ["queue", *names, "hold"], rows, len(rows))
+
     def as_dict(self) -> dict[str, Any]:
         return {"status": self.status, "queues": [count.as_dict() for count in self.queues]}
 
@@ -138,9 +160,10 @@ class Accepted(NamedTuple):
 class Listing:
     """Messages of some queues, read a page at a time each time it is iterated."""
 
-    def __init__(self, pages: Callable[[], Iterator[Message]]) -> None:
+    def __init__(self, pages: Callable[[], Iterator[Message]], next: str | None = None) -> None:
         self._pages = pages
         self.status = status.DONE
+        self.next = next  # after it was iterated: where those behind its limit begin; None if there are no more
 
     def __iter__(self) -> Iterator[Message]:
         return self._pages()
@@ -149,6 +172,10 @@ class Listing:
     def messages(self) -> list[Message]:
         """All of them at once."""
         return list(self)
+
+    def _repr_html_(self) -> str:
+        rows = [(each.key, each.queue, each.created, each.format.value, each.body) for each in islice(self, 101)]
+        return html_table("messages", ["key", "queue", "created", "format", "body"], rows, len(rows))
 
     def as_dict(self) -> dict[str, Any]:
         return {"status": self.status, "messages": [message.as_dict() for message in self]}

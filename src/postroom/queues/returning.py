@@ -13,14 +13,17 @@ from contextlib import closing
 from functools import partial
 from typing import Any, NamedTuple
 
-from postroom.errors import StoreError
-from postroom.model.message import IN_SPHERE, Message, Stored
+from postroom.engine.spheres import withdraw
+from postroom.errors import OutputFailed, StoreError
+from postroom.model.key import key_text
+from postroom.model.message import Message, Stored
 from postroom.queues.results import Received
 from postroom.store.kernel.base import Store
+from postroom.store.kernel.owner import own_token
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.handouts import Handout
-from postroom.store.tables.spheres import ABORTED, ABORTING
 
+ENDED = "its process ended before it was confirmed"
 #: Is given what was received; the take is final when it returns.
 Deliver = Callable[[Received], None]
 
@@ -33,6 +36,31 @@ class Taken(NamedTuple):
     segment: int | None = None  # its place among the segments, if the message was asked for in segments
     last: bool = True
     locked: bool = False  # by its receiver, who had read segments before
+    then: tuple[int, int] = (0, 0)  # segments and characters that were given out when it is confirmed
+
+
+class Unconfirmed:
+    """What a program was given and has not confirmed: it does so with what it does next, in the same commit.
+
+    If the program is gone before, the message is back in its place.
+    """
+
+    def __init__(self) -> None:
+        self.taken: list[Taken] = []
+
+    def confirm(self, tx: Transaction) -> None:
+        """Make final what was received; raises if it was given to another meanwhile, and then nothing happens."""
+        for taken in self.taken:
+            if not tx.handouts.confirm(taken.stored.key, own_token()):
+                why = "it was not confirmed in time, and others can receive it again"
+                raise OutputFailed(key=key_text(taken.stored.key), queue=taken.stored.queue, why=why)
+
+    def give_back(self, store: Store, why: str) -> None:
+        """Put back what was not confirmed."""
+        handouts = [Handout(taken.stored.key, taken.queue, own_token(), 0) for taken in self.taken]
+        self.taken = []
+        if handouts:
+            give_back(store, handouts, why)
 
 
 class Unread(Received):
@@ -122,8 +150,8 @@ def undo(store: Store, taken: Taken, why: str) -> None:
         queue, stored = tx.queues.locked(taken.queue), taken.stored
         if taken.last:
             if tx.handouts.put_back(queue.id, stored, why):
-                _settle(tx, queue.id, stored)
-        elif queue.lock_message == stored.key and queue.lock_segment == (taken.segment or 0) + 1:
+                withdraw(tx, queue.id, stored)
+        elif queue.lock_message == stored.key and (queue.lock_segment, queue.lock_char) == taken.then:
             tx.queues.unlock(queue, why)  # it starts again at its first segment
         tx.wake()
 
@@ -134,8 +162,8 @@ def give_back(store: Store, handouts: list[Handout], why: str) -> None:
     """Put messages back whose output was not confirmed."""
 
     def work(tx: Transaction) -> None:
-        for each in handouts:
-            restore(tx, each, why)
+        for handout in handouts:
+            restore(tx, handout, why)
         tx.wake()
 
     store.transact("give-back", work)
@@ -146,7 +174,7 @@ def restore(tx: Transaction, handout: Handout, why: str) -> bool:
     stored = tx.handouts.copy(handout.message)
     if stored is None or not tx.handouts.give_back(handout, why):
         return False
-    return not _settle(tx, handout.queue, stored)
+    return not withdraw(tx, handout.queue, stored)
 
 
 def settle(store: Store) -> None:
@@ -154,19 +182,6 @@ def settle(store: Store) -> None:
     try:
         left = store.read(lambda tx: tx.handouts.over())
         if left:
-            give_back(store, left, "its process ended before it was confirmed")
+            give_back(store, left, ENDED)
     except StoreError:  # a room must open on a full disk, and a damaged one for those who examine it
         return
-
-
-def _settle(tx: Transaction, queue: int, stored: Stored) -> bool:
-    """A message that comes back to a sphere which has failed meanwhile goes the way of all that it sent."""
-    send = tx.spheres.sent(stored.key) if IN_SPHERE in stored.properties else None
-    if send is None or send.outcome is None:
-        return False
-    sphere = tx.spheres.find(send.sphere)
-    back = tx.messages.find(stored.key)
-    if sphere is None or back is None or sphere.state not in (ABORTING, ABORTED):
-        return False
-    tx.messages.remove(tx.queues.locked(queue), back, "withdraw")
-    return True

@@ -2,29 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from postroom.flows.admission import FlowAdmission
 from postroom.flows.graph.meta import By
 from postroom.flows.graph.versions import RoomGraphs
 from postroom.model.message import Draft
-from postroom.rules.admission import RuleAdmission
-from postroom.rules.catalog import Programs
 from postroom.store.kernel.batch import Put
 from postroom.store.kernel.queues import Admission, Queue
 from postroom.store.kernel.transaction import Transaction
+
+if TYPE_CHECKING:
+    from postroom.rules.admission import RuleAdmission
+    from postroom.rules.catalog import Programs
 
 
 class RoomAdmission:
     """One after another: an event must fit its space before rules look at it."""
 
-    def __init__(self, programs: Programs, room_graphs: RoomGraphs, by: By) -> None:
+    def __init__(self, programs: Callable[[], Programs], room_graphs: RoomGraphs, by: By) -> None:
         self._flows = FlowAdmission(room_graphs, by)
-        self._rules = RuleAdmission(programs)
+        self._programs = programs  # loaded when a queue has rules
+
+    @cached_property
+    def _rules(self) -> RuleAdmission:
+        from postroom.rules.admission import RuleAdmission
+
+        return RuleAdmission(self._programs())
 
     def __call__(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> list[Put]:
         if queue.admission & Admission.FLOWS:
             drafts = self._flows(tx, queue, drafts)
         if queue.admission & Admission.RULES:
             return self._rules(tx, queue, drafts)
+        return [Put(queue, draft, None, tx.journal.actor) for draft in drafts]
+
+    def again(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> list[Put]:
+        """The same of messages that were sent before, and come from another queue."""
+        if queue.admission & Admission.FLOWS:
+            drafts = self._flows(tx, queue, drafts)
+        if queue.admission & Admission.RULES:
+            return self._rules.again(tx, queue, drafts)
         return [Put(queue, draft, None, tx.journal.actor) for draft in drafts]

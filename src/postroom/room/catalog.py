@@ -33,14 +33,33 @@ class CatalogEntry:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class CatalogVersion:
+    """A version of the definitions: since when there is it, and by whom; the files, if some were loaded."""
+
+    version: int
+    since: str
+    by: str
+    files: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"version": self.version, "since": self.since, "by": self.by, "files": list(self.files)}
+
+
+def versions(tx: Transaction, most: int) -> list[CatalogVersion]:
+    """The newest versions, newest first."""
+    last = tx.definitions.last_versions(most)
+    return [CatalogVersion(version, to_iso(to_datetime(at)), by, tuple(files)) for version, at, by, files in last]
+
+
 def catalog(tx: Transaction) -> list[CatalogEntry]:
     """Everything that is defined, in the order of definition."""
     versions = {version: (at, actor) for version, at, actor in tx.definitions.versions()}
-    found = []
+    entries = []
     for definition in tx.definitions.all():
         what = definition.body.get("what") or definition.kind.replace("-", " ")
         at, actor = versions[definition.since]
-        found.append(
+        entries.append(
             CatalogEntry(
                 what,
                 definition.name.removeprefix(f"{what} "),
@@ -51,7 +70,7 @@ def catalog(tx: Transaction) -> list[CatalogEntry]:
                 _shown(dict(definition.body)),
             )
         )
-    return found
+    return entries
 
 
 def _shown(body: dict[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from postroom.errors import ArgumentInvalid
 from postroom.flows.clients import Clients, Subscription
@@ -12,20 +12,26 @@ from postroom.flows.graph.meta import By
 from postroom.flows.graph.versions import RoomGraphs
 from postroom.flows.presence import end_lapsed, present
 from postroom.limits import BATCH_MESSAGES_MAX
+from postroom.model.arguments import check_methods
 from postroom.model.key import KeyTexts
 from postroom.model.message import Draft
 from postroom.queues.locks import User
 from postroom.queues.results import Received, Sent, SentMany
 from postroom.queues.verbs import Verbs
 from postroom.room.admission import RoomAdmission
-from postroom.rules.catalog import Programs
 from postroom.store.kernel.base import Store
 
+if TYPE_CHECKING:
+    from postroom.rules.catalog import Programs
 
+
+@check_methods
 class Client:
     """Created by ``room.client``. With its password, it has the permissions of its name in a domain."""
 
-    def __init__(self, store: Store, programs: Programs, room_graphs: RoomGraphs, by: By, owner: str) -> None:
+    def __init__(
+        self, store: Store, programs: Callable[[], Programs], room_graphs: RoomGraphs, by: By, owner: str
+    ) -> None:
         self.by = by
         self._store = store
         self._room_graphs = room_graphs
@@ -56,16 +62,21 @@ class Client:
                 return Sent(key)
             return self._verbs.send((space,), draft, idempotency_key)
 
-    def publish_many(self, space: str, events: Iterable[Any]) -> SentMany:
-        """Publish many events in one commit: all of them, in their order, or none."""
+    def publish_many(self, space: str, events: Iterable[Any], *, idempotency_key: str | None = None) -> SentMany:
+        """Publish many events in one commit: all of them, in their order, or none.
+
+        A repeated call with the same ``idempotency_key`` publishes nothing and returns the same keys.
+        """
         self._store.read(self._room_graphs.now).space(space)  # a queue that is none has no events
         drafts = Draft.many(events)
-        with self._store.acting(self.name):
-            return SentMany(KeyTexts(self._published(space, drafts)))
-
-    def _published(self, space: str, drafts: Sequence[Draft]) -> Sequence[int]:
         if len(drafts) > BATCH_MESSAGES_MAX:
             raise ArgumentInvalid(argument="events", why=f"at most {BATCH_MESSAGES_MAX} events in one publication")
+        with self._store.acting(self.name):
+            if idempotency_key is None:
+                return SentMany(KeyTexts(self._published(space, drafts)))
+            return self._verbs.send_many((space,), drafts, idempotency_key)
+
+    def _published(self, space: str, drafts: Sequence[Draft]) -> Sequence[int]:
         return self._store.transact("publish", lambda tx: self._verbs.enter(tx, (space,), drafts))
 
     # --- subscribing ---
@@ -104,6 +115,6 @@ class Client:
         end_lapsed(self._store, self._clients)
         return self._clients.subscriptions(self.name)
 
-    def receive(self, wait: float | None = None) -> Received:
-        """The next event that an arc has delivered."""
-        return self._verbs.receive((self.name,), wait=wait)
+    def receive(self, wait: float | None = None, *, deliver: Callable[[Received], None] | None = None) -> Received:
+        """The next event that an arc has delivered; ``deliver`` is as for the receive of a queue."""
+        return self._verbs.receive((self.name,), wait=wait, deliver=deliver)

@@ -5,29 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from postroom.engine.language import CurrentPassword, Progress, Terms, Trial, TrialResult
+from postroom.engine.steps.tryout import Tried
+from postroom.errors import ArgumentInvalid, QueueHeld
+from postroom.exchange.type_schemas import avro_schema, json_schema
 from postroom.flows.graph import catalog as flow_catalog
 from postroom.flows.graph import inspection as flow_inspection
 from postroom.flows.graph.inspection import ArcExplained
-from postroom.limits import TRY_SECONDS
+from postroom.limits import PAGE_ROWS, TRY_SECONDS
+from postroom.model.body import Format
 from postroom.model.definitions import Loaded
+from postroom.model.message import Draft, Value
 from postroom.model.types import MessageType
 from postroom.model.xml import check_xml
 from postroom.queues import hierarchy
+from postroom.queues.addressing import names_of, one_to_read
 from postroom.queues.hierarchy import Level
-from postroom.room import catalog, loading
-from postroom.room.catalog import CatalogEntry
+from postroom.room import catalog, loading, reach
+from postroom.room.access import EVERYTHING, OPERATE
+from postroom.room.catalog import CatalogEntry, CatalogVersion
 from postroom.room.languages import languages
 from postroom.room.loading import File
 from postroom.room.parts import RoomPart, spark_session
 from postroom.rules import catalog as rule_catalog
 from postroom.rules import inspection
+from postroom.rules import tryout as rule_tryout
 from postroom.rules.inspection import Explanation
 from postroom.stations.procedures.inspection import ProcedureExplained
 from postroom.stations.procedures.inspection import explain as explain_procedure
+from postroom.store.kernel.queues import Hold
 from postroom.store.kernel.transaction import Transaction
-from postroom.store.tables.types import define_type
+from postroom.store.tables.types import TypeVersion, check_typed, define_type, every_type, find_type
 
 
 class RoomDefinitions(RoomPart):
@@ -54,7 +64,10 @@ class RoomDefinitions(RoomPart):
         sources = self._read(files)
         by, alone = self._parts.by, sources.alone
         terms = Terms(sources.files, by.principal, by.broker, alone, drop, progress, old, change_passwords)
-        return sources.load(self._parts.store, terms)
+        identity = reach.whoever_acts()
+        if identity is not None and change_passwords:
+            identity.require(OPERATE, EVERYTHING)
+        return sources.load(self._parts.store, terms, reach.Loading(self._parts, identity, sources.files))
 
     def check(self, *files: File) -> int:
         """Read and check definition files without loading them; returns the number of definitions."""
@@ -73,23 +86,49 @@ class RoomDefinitions(RoomPart):
         flow_catalog.check_collection(
             self._parts.store.read(self._parts.room_graphs.now), name, list(documents.values())
         )
-        return rule_catalog.load_collection(self._parts.store, name, documents)
+        identity = reach.whoever_acts()
+
+        def check(tx: Transaction) -> None:
+            reach.refuse_others(tx, identity, "collection", name)
+
+        return rule_catalog.load_collection(self._parts.store, name, documents, check)
 
     def hierarchy(self) -> str:
         """The tree of queues as a description, which can be loaded again."""
         return self._parts.store.read(hierarchy.description)
 
-    def files(self) -> dict[str, bytes]:
-        """The definitions in force as files, by name; loaded together into another room, they define the same."""
+    def files(self, version: int | None = None) -> dict[str, bytes]:
+        """The definitions in force as files, by name; loaded together into another room, they define the same.
+
+        With ``version``, those that were in force at a version of the definitions.
+        """
 
         def work(tx: Transaction) -> dict[str, bytes]:
-            return {name: text for language in languages() for name, text in language.printed(tx).items()}
+            newest = tx.definitions.version()
+            if version is not None and not 0 <= version <= newest:
+                raise ArgumentInvalid(argument="version", why=f"the versions are 1 to {newest}")
+            return {name: text for language in languages() for name, text in language.printed(tx, version).items()}
 
         return self._parts.store.read(work)
+
+    def versions(self, last: int = 100) -> list[CatalogVersion]:
+        """The newest versions of the definitions, newest first: when and by whom each was made, and of which files."""
+        if not 0 < last <= PAGE_ROWS:
+            raise ArgumentInvalid(argument="last", why=f"1 to {PAGE_ROWS}")
+        return self._parts.store.read(lambda tx: catalog.versions(tx, last))
 
     def levels(self) -> list[Level]:
         """The tree of queues, entry by entry."""
         return self._parts.store.read(hierarchy.read)
+
+    def types(self, *, older: bool = False) -> list[TypeVersion]:
+        """The message types of the room, by name; with ``older`` also the versions that they had before."""
+        return self._parts.store.read(partial(every_type, older=older))
+
+    def schema(self, type: str, *, avro: bool = False) -> dict[str, Any]:
+        """A message type as a JSON Schema, or as a record of Avro."""
+        present = self._parts.store.read(lambda tx: find_type(tx, type))
+        return avro_schema(present) if avro else json_schema(present)
 
     def define_type(self, type: MessageType) -> int:
         """Define a message type, or a new version of one."""
@@ -120,7 +159,9 @@ class RoomDefinitions(RoomPart):
         if space is not None:
             from postroom.flows.evaluation.share import spark_plan as flow_plan
 
-            return flow_plan(spark_session(master, conf), self._parts.store.read(self._parts.room_graphs.now), space)
+            graph = self._parts.store.read(self._parts.room_graphs.now)
+            graph.space(space)  # it is there, before Spark is started
+            return flow_plan(spark_session(master, conf), graph, space)
         from postroom.rules.evaluation.share import spark_plan
 
         return spark_plan(spark_session(master, conf), self._parts.store.read(self._parts.programs.plan))
@@ -141,3 +182,29 @@ class RoomDefinitions(RoomPart):
         """
         trial = Trial(self._parts.store, since, timeout, self._parts.admission, partial(spark_session, master, conf))
         return self._read(files).tried(trial)
+
+    def try_message(
+        self,
+        *queue: str,
+        body: Any,
+        format: str | Format | None = None,
+        type: str | None = None,
+        properties: Mapping[str, Value] | None = None,
+    ) -> Tried | None:
+        """A dry run of one message: what the rules in force would do if it were sent now; None if none watches.
+
+        A body that its format or its type does not allow, and a queue that takes no messages, are refused as by a send.
+        Nothing is changed.
+        """
+        draft = Draft.of(body, format, type, properties)
+
+        def admitted(tx: Transaction) -> tuple[str, Draft]:
+            target = one_to_read(tx, names_of(queue))
+            if not target.accepts:
+                raise QueueHeld(queue=target.name, hold=Hold(target.hold).label, verb="accept", level=target.name)
+            if draft.type is not None:
+                check_typed(tx, draft)
+            return target.name, self._parts.admission(tx, target, [draft])[0].draft if target.admission else draft
+
+        name, entering = self._parts.store.read(admitted)
+        return rule_tryout.tried_alone(self._parts.store, self._parts.programs, name, entering)

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from postroom.engine.dispatch import Report
+from postroom.engine.evaluators import LOCAL, Choice, choice
 from postroom.engine.runner import Totals
 from postroom.engine.spark.executor_store import exchange, settings_of_spark
 from postroom.errors import ArgumentInvalid, OutboxUnknown
 from postroom.limits import RETENTION_DAYS_MAX
 from postroom.room.parts import RoomPart, spark_session
+from postroom.room.streaming import StreamWishes, run_streams
 from postroom.rules import retention
 from postroom.store.kernel.outbox import Effect
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.upkeep.kinds import Kind
+
+if TYPE_CHECKING:
+    from postroom.flows.streams.running import StreamTotals
 
 
 class RoomEngine(RoomPart):
@@ -28,14 +33,17 @@ class RoomEngine(RoomPart):
         until_idle: bool = False,
         report: Report | None = None,
         progress: Callable[[Totals], None] | None = None,
-        master: str = "local[*]",
+        master: str = LOCAL,
         conf: Mapping[str, str] | None = None,
+        spark: str | None = None,
         step_messages: int | None = None,
     ) -> int:
-        """Run the engine: rules, arcs, procedures, timers, command lines. One engine per room.
+        """Run the engine: rules, arcs, procedures, timers, command lines. Engines share a room.
 
-        Spark is started when there is a message to evaluate. Returns the number of messages processed and effects
-        tried; ``progress`` is called after each step.
+        With ``spark="auto"``, few messages are evaluated in a worker process, and Spark is started in the background
+        when it is worth it; with ``"always"``, Spark evaluates everything. The default is auto, and always if a master
+        or settings are given. Returns the number of messages processed and effects tried; ``progress`` is called after
+        each step.
         """
         totals = self.run_totals(
             until_idle=until_idle,
@@ -43,16 +51,30 @@ class RoomEngine(RoomPart):
             progress=progress,
             master=master,
             conf=conf,
+            spark=spark,
             step_messages=step_messages,
         )
         return totals.messages + totals.effects
 
-    def run_totals(self, *, master: str = "local[*]", conf: Mapping[str, str] | None = None, **options: Any) -> Totals:
+    def run_totals(
+        self,
+        *,
+        master: str = LOCAL,
+        conf: Mapping[str, str] | None = None,
+        spark: str | None = None,
+        **options: Any,
+    ) -> Totals:
         """As ``run``, but returns everything that was done. Spheres are compensated in parallel."""
+        chosen = choice(spark, master, conf or {})
+        by_store = exchange(self._parts.store, master, conf or {})
+        if by_store is not None and chosen is Choice.AUTO:
+            raise ArgumentInvalid(argument="spark", why="auto needs messages that the engine hands over itself")
+        once, other = bool(options.get("until_idle")), chosen is Choice.AUTO
         return self._parts.runner.run(
-            spark=lambda: spark_session(master, settings_of_spark(conf or {})),
-            exchange=exchange(self._parts.store, master, conf or {}),
-            beside=self._compensating(once=bool(options.get("until_idle"))),
+            spark=lambda: spark_session(master, settings_of_spark(conf or {}), other=other, lasting=not once),
+            always=chosen is Choice.ALWAYS,
+            exchange=by_store,
+            beside=self._compensating(once=once),
             **options,
         )
 
@@ -69,8 +91,34 @@ class RoomEngine(RoomPart):
         """Run until no work is left; has the arguments of ``run``."""
         return self.run(until_idle=True, report=report, **options)
 
+    def stream(
+        self,
+        *spaces: str,
+        until_idle: bool = False,
+        checkpoints: str | None = None,
+        every: float = 0.0,
+        refused: str | None = None,
+        restart: bool = False,
+        master: str = LOCAL,
+        conf: Mapping[str, str] | None = None,
+        packages: str | None = None,
+        show: Callable[[str, str], None] | None = None,
+        progress: Callable[[StreamTotals], None] | None = None,
+    ) -> list[StreamTotals]:
+        """Run the streams from outside that come to some spaces, by default all, until ``stop`` is called.
+
+        ``until_idle`` ends when all that was there has been read. ``checkpoints`` is a folder, by default beside the
+        room's file. ``every`` is the time from one batch to the next, in seconds. ``refused`` is the gateway, with a
+        folder below it, for what does not fit; by default it leads to error messages. ``restart`` forgets offsets and
+        states. ``show`` is called with space and line for what goes to the console; ``progress`` after each batch.
+        """
+        wishes = StreamWishes(until_idle, checkpoints, every, refused, restart, master, conf, packages, show, progress)
+        self._parts.streaming.clear()
+        return run_streams(self._parts, spaces, wishes, self._parts.streaming)
+
     def stop(self) -> None:
-        """Let ``run`` finish its current steps and return."""
+        """Let ``run`` finish its current steps and ``stream`` its batches, and return."""
+        self._parts.streaming.set()
         self._parts.runner.stop()
 
     def sweep(self) -> int:
@@ -87,8 +135,8 @@ class RoomEngine(RoomPart):
 
     def sweepable(self) -> dict[str, int]:
         """How many records of each kind ``sweep`` would delete now, without the kinds that are kept forever."""
-        found = {"messages": retention.sweepable(self._parts.store, self._parts.programs)}
-        return {**found, **{each.kind: each.number for each in self._parts.cleaning.sweepable()}}
+        numbers = {"messages": retention.sweepable(self._parts.store, self._parts.programs)}
+        return {**numbers, **{each.kind: each.number for each in self._parts.cleaning.sweepable()}}
 
     def retentions(self) -> dict[str, timedelta | None]:
         """The retention time of each kind of record that grows with use; None means forever."""
@@ -115,15 +163,15 @@ class RoomEngine(RoomPart):
         """Give a failed effect new attempts, with the current command line of its queue."""
 
         def work(tx: Transaction) -> None:
-            found = self._effect(tx, effect)
-            queue = tx.queues.named_to_read(found.payload.get("queue", ""))
-            payload = dict(found.payload)
+            row = self._effect(tx, effect)
+            queue = tx.queues.named_to_read(row.payload.get("queue", ""))
+            payload = dict(row.payload)
             if queue is not None and queue.command is not None:
                 payload["command"] = queue.command
                 payload.pop("seconds", None)
                 if queue.command_seconds is not None:
                     payload["seconds"] = queue.command_seconds
-            tx.outbox.revive(found, payload)
+            tx.outbox.revive(row, payload)
             tx.wake()
 
         self._parts.store.transact("outbox-retry", work)
@@ -138,10 +186,10 @@ class RoomEngine(RoomPart):
 
     @staticmethod
     def _effect(tx: Transaction, number: int) -> Effect:
-        found = tx.outbox.find(number) if 0 < number < 2**63 else None
-        if found is None:
+        row = tx.outbox.find(number) if 0 < number < 2**63 else None
+        if row is None:
             raise OutboxUnknown(row=number)
-        return found
+        return row
 
 
 def _span(microseconds: int | None) -> timedelta | None:

@@ -11,6 +11,7 @@ from postroom.flows.graph import inspection as flow_inspection
 from postroom.flows.graph.inspection import GraphShown
 from postroom.flows.graph.meta import By
 from postroom.flows.presence import end_lapsed
+from postroom.flows.visiting import Visits
 from postroom.queues.results import Sent, SentMany
 from postroom.room.client import Client
 from postroom.room.parts import RoomPart
@@ -29,20 +30,28 @@ class RoomFlows(RoomPart):
         elif self._parts.registry.knows(name):
             raise PrincipalRefused(principal=name, why="this name is registered: give its password")
         by = By(name, broker or self._parts.by.broker, proven=password is not None)
-        return Client(self._parts.store, self._parts.programs, self._parts.room_graphs, by, self._parts.owner)
+        return Client(self._parts.store, lambda: self._parts.programs, self._parts.room_graphs, by, self._parts.owner)
 
     def publish(self, space: str, event: Any, *, idempotency_key: str | None = None) -> Sent:
         """Publish one event as the room's user; use ``client`` to publish as someone else."""
         return self._user().publish(space, event, idempotency_key=idempotency_key)
 
-    def publish_many(self, space: str, events: Iterable[Any]) -> SentMany:
+    def publish_many(self, space: str, events: Iterable[Any], *, idempotency_key: str | None = None) -> SentMany:
         """Publish many events in one commit: all of them, in their order, or none."""
-        return self._user().publish_many(space, events)
+        return self._user().publish_many(space, events, idempotency_key=idempotency_key)
+
+    def _find_space(self, name: str) -> None:
+        """Raise unless there is a space of this name: a queue that is none has no events."""
+        self._parts.store.read(self._parts.room_graphs.now).space(name)
+
+    def _visits(self) -> Visits:
+        """The subscriptions of those who come and go by way of this process."""
+        return Visits(self._parts.store, Clients(self._parts.store, self._parts.room_graphs))
 
     def _user(self) -> Client:
         """The room's user as a client. Its name is not proven, so it may do what a domain allows to everyone."""
         return Client(
-            self._parts.store, self._parts.programs, self._parts.room_graphs, self._parts.by, self._parts.owner
+            self._parts.store, lambda: self._parts.programs, self._parts.room_graphs, self._parts.by, self._parts.owner
         )
 
     def graph(self) -> GraphShown:
@@ -65,7 +74,11 @@ class RoomFlows(RoomPart):
         return self._parts.registry.add(name, password, old=old, replace=replace)
 
     def remove_principal(self, name: str) -> None:
-        """Remove a name and its password."""
+        """Remove a name and its password. What it has loaded through a server stops, as after a withdrawal."""
+        if self._parts.registry.knows(name):
+            from postroom.room.reach import withdraw_all  # it knows every language
+
+            withdraw_all(self._parts, name)
         self._parts.registry.remove(name)
 
     def principals(self) -> list[str]:

@@ -7,29 +7,39 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from pathlib import Path
-from typing import Literal, overload
+from typing import TYPE_CHECKING, Literal, overload
 
-from postroom.engine import archiving
 from postroom.errors import ArgumentInvalid, StoreCorrupt
-from postroom.limits import DIFFERENCES_MAX, JOURNAL_ROWS_MAX
+from postroom.limits import DIFFERENCES_MAX, JOURNAL_ROWS_MAX, PAGE_ROWS
 from postroom.model.message import Message
 from postroom.model.moment import to_microseconds
 from postroom.model.types import FieldValue
 from postroom.model.views import record
 from postroom.room.parts import RoomPart, spark_session
-from postroom.rules import retention
-from postroom.stations.forms import editions
-from postroom.stations.forms.editions import Valued
-from postroom.stations.mail import whereabouts
-from postroom.stations.mail.story import Story, story
+from postroom.room.paths import path_of
 from postroom.store.kernel.journal import Event
 from postroom.store.proof.mending import Mended, mend
 from postroom.store.proof.verification import Difference, Verified, damaged, verified
 from postroom.store.tables.types import find_type
 from postroom.store.upkeep.archives import Archive
 
+if TYPE_CHECKING:
+    from postroom.engine import archiving
+    from postroom.exchange.events import Progress
+    from postroom.exchange.xes import Case, EventLog
+    from postroom.rules.retention import Retained
+    from postroom.stations.forms.editions import Valued
+    from postroom.stations.mail.story import Story
+
 _MICROSECOND = timedelta(microseconds=1)
+
+
+class Entries(list[Event]):
+    """A page of the journal, and the number that the next one begins after; None if there is no more."""
+
+    def __init__(self, read: list[Event], limit: int) -> None:
+        super().__init__(read[:limit])
+        self.next = str(self[-1].seq) if len(read) > limit else None
 
 
 class RoomJournal(RoomPart):
@@ -37,6 +47,9 @@ class RoomJournal(RoomPart):
 
     def show(self, key: str, edition: int | None = None) -> Message:
         """One message, wherever it is; with ``edition`` an earlier edition, where 1 is as it was created."""
+        from postroom.stations.forms import editions
+        from postroom.stations.mail import whereabouts
+
         if edition is not None:
             return editions.show(self._parts.network, key, edition)
         return whereabouts.show(self._parts.network, key)
@@ -57,14 +70,21 @@ class RoomJournal(RoomPart):
 
         With ``causes``, the same for all messages that caused it and that it caused, as a tree.
         """
+        from postroom.stations.mail import whereabouts
+        from postroom.stations.mail.story import story
+
         return story(self._parts.network, key) if causes else whereabouts.trace(self._parts.network, key)
 
     def trace_values(self, key: str) -> list[Valued]:
         """The same with the values that each event has written; every node must answer."""
+        from postroom.stations.forms import editions
+
         return editions.trace(self._parts.network, key)
 
     def locate(self, key: str) -> str | None:
         """The queue, station or mailbox a message is in, from its last journal entry; None if it was discarded."""
+        from postroom.stations.mail import whereabouts
+
         return whereabouts.locate(self._parts.network, key)
 
     def last(self, last: int = 20) -> list[Event]:
@@ -73,16 +93,22 @@ class RoomJournal(RoomPart):
             raise ArgumentInvalid(argument="last", why=f"1 to {JOURNAL_ROWS_MAX}")
         return self._parts.store.read(lambda tx: list(tx.journal.tail(last)))
 
-    def after(self, seq: int) -> list[Event]:
+    def after(self, seq: int, *, limit: int = PAGE_ROWS) -> list[Event]:
         """The next entries after a number, a page at a time."""
-        return self._parts.store.read(lambda tx: tx.journal.after(seq))
+        if not 0 < limit <= JOURNAL_ROWS_MAX:
+            raise ArgumentInvalid(argument="limit", why=f"1 to {JOURNAL_ROWS_MAX}")
+        return Entries(self._parts.store.read(lambda tx: tx.journal.after(seq, limit + 1)), limit)
 
-    def why(self, key: str) -> retention.Retained:
+    def why(self, key: str) -> Retained:
         """Which slices keep a message, and whether it can be deleted."""
+        from postroom.rules import retention
+
         return retention.why(self._parts.store, key)
 
     def slice(self, slicing: str, key: str) -> list[Message]:
         """The messages of a slice's current lifetime, in the order of their arrival."""
+        from postroom.rules import retention
+
         return retention.slice(self._parts.store, self._parts.programs, slicing, key)
 
     def mend(self) -> Mended:
@@ -100,13 +126,13 @@ class RoomJournal(RoomPart):
         the journal is replayed from its beginning and compared with what is stored. The result of the archived part is
         stored; with ``archives`` that part is read and replayed, too.
         """
-        found: tuple[Difference, ...] = ()
+        differences: tuple[Difference, ...] = ()
         try:
-            found = self._parts.store.read(damaged)
+            differences = self._parts.store.read(damaged)
             told = self._parts.store.read(partial(verified, archives=archives))
         except StoreCorrupt as damage:  # what cannot be read at all is named, too
-            return Verified(0, 0, 0, 0, (*found, Difference("the store", None, str(damage))))
-        return replace(told, differences=(*found, *told.differences)[:DIFFERENCES_MAX])
+            return Verified(0, 0, 0, 0, (*differences, Difference("the store", None, str(damage))))
+        return replace(told, differences=(*differences, *told.differences)[:DIFFERENCES_MAX])
 
     def archive(
         self,
@@ -125,14 +151,41 @@ class RoomJournal(RoomPart):
         if not isinstance(before, (datetime, timedelta)):
             raise ArgumentInvalid(argument="before", why="give a datetime, or a timedelta before now")
         moment = self._parts.store.session.clock() - before // _MICROSECOND if isinstance(before, timedelta) else None
+        from postroom.engine import archiving
+
         write = archiving.spark_writer(partial(spark_session, master, conf))
         return archiving.archive(
             self._parts.store,
             to_microseconds(before) if isinstance(before, datetime) else moment or 0,
-            Path(folder).absolute(),
+            path_of(folder, "folder").absolute(),
             write,
             progress,
         )
+
+    def export_xes(
+        self,
+        file: str | os.PathLike[str],
+        *,
+        case: str | Case = "message",
+        replace: bool = False,
+        progress: Progress | None = None,
+    ) -> EventLog:
+        """Write what happened to all messages as an event log in XES, for process mining.
+
+        A case is one message, or with ``case="cause"`` a message and everything that followed from it. The file is
+        compressed if its name ends in ``.gz``. The log has what this room's own journal has, with its archives.
+        """
+        from postroom.exchange.xes import export_xes
+
+        return export_xes(self._parts.store, path_of(file), case, replace=replace, progress=progress)
+
+    def export_ocel(
+        self, file: str | os.PathLike[str], *, replace: bool = False, progress: Progress | None = None
+    ) -> EventLog:
+        """The same as an object-centric event log in OCEL 2.0, whose objects are the messages: JSON, or ``.xml``."""
+        from postroom.exchange.ocel import export_ocel
+
+        return export_ocel(self._parts.store, path_of(file), replace=replace, progress=progress)
 
     def archives(self) -> list[Archive]:
         """The archives of the journal, oldest first."""
@@ -140,4 +193,6 @@ class RoomJournal(RoomPart):
 
     def archive_moved(self, folder: str | os.PathLike[str]) -> list[Archive]:
         """Tell the room in which folder moved archives are now."""
-        return archiving.moved(self._parts.store, Path(folder).absolute())
+        from postroom.engine import archiving
+
+        return archiving.moved(self._parts.store, path_of(folder, "folder").absolute())

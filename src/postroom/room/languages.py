@@ -1,4 +1,4 @@
-"""The definition languages of a room. A new one is a folder of its own, and one line here."""
+"""The definition languages of a room. A new one is a class in ``loading.py`` of its capability, and one line here."""
 
 from __future__ import annotations
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
+from typing import Protocol
 
-from postroom.engine.language import Definitions, Language, Load, Terms, Trial, TrialResult
+from postroom.engine.language import Definitions, Language, Load, Symbol, Terms, Trial, TrialResult
 from postroom.errors import ArgumentInvalid, LanguageUnknown
 from postroom.limits import COLLECTION_BYTES_MAX
 from postroom.model.definitions import Loaded
@@ -18,6 +19,16 @@ from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
 
 File = str | os.PathLike[str]
+
+
+class Limited(Protocol):
+    """Someone who may not load everything."""
+
+    def begin(self, tx: Transaction) -> None:
+        """Before anything is written."""
+
+    def check(self, tx: Transaction) -> None:
+        """When all is written; raises if it may not be."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +46,27 @@ class Sources:
     def count(self) -> int:
         return sum(part.count for part in self.parts)
 
+    def symbols(self) -> list[Symbol]:
+        """The names that the files define, and where."""
+        return [symbol for part in self.parts for symbol in part.symbols()]
+
     def check(self, store: Store | None) -> None:
         for part in self.parts:
             part.check(store, alone=self.alone)
 
-    def load(self, store: Store, terms: Terms) -> Loaded:
-        """Load everything in one transaction."""
+    def load(self, store: Store, terms: Terms, limited: Limited | None = None) -> Loaded:
+        """Load everything in one transaction; ``limited`` looks whether whoever loads it may."""
         loads = [part.prepare(store, terms) for part in self.parts]
-        loaded = store.transact("load", lambda tx: _written(tx, loads))
+
+        def work(tx: Transaction) -> Loaded:
+            if limited is None:
+                return _written(tx, loads)
+            limited.begin(tx)
+            loaded = _written(tx, loads)
+            limited.check(tx)
+            return loaded
+
+        loaded = store.transact("load", work)
         for load in loads:
             load.committed()
         return loaded
@@ -65,12 +89,14 @@ def read(files: Sequence[File], known: Sequence[Language] | None = None) -> Sour
         raise ArgumentInvalid(argument="files", why="give at least one file")
     known = languages() if known is None else known
     paths = [Path(file) for file in files]
-    suffixes = {language.suffix for language in known}
+    suffixes = {suffix for language in known for suffix in (language.suffix, *language.others)}
     for path in paths:
         if path.suffix not in suffixes:
-            spoken = ", ".join(f"{language.suffix} ({language.defines})" for language in known)
-            raise LanguageUnknown(file=printable(path), suffix=path.suffix, known=spoken)
-    of_each = [(language, [path for path in paths if path.suffix == language.suffix]) for language in known]
+            listing = ", ".join(f"{language.suffix} ({language.defines})" for language in known)
+            raise LanguageUnknown(file=printable(path), suffix=path.suffix, known=listing)
+    of_each = [
+        (language, [path for path in paths if path.suffix in (language.suffix, *language.others)]) for language in known
+    ]
     parts = tuple(language.read(some) for language, some in of_each if some)
     return Sources(tuple(printable(path.name) for path in paths), parts)
 
@@ -79,9 +105,9 @@ def documents(files: Sequence[File]) -> dict[str, str]:
     """The texts of a collection's files, by their names."""
     if not files:
         raise ArgumentInvalid(argument="files", why="give at least one file")
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for file in map(Path, files):
         name = printable(file.name)
         # Two files of one name are two documents.
-        found[printable(file) if name in found else name] = text_of(file, COLLECTION_BYTES_MAX)
-    return found
+        texts[printable(file) if name in texts else name] = text_of(file, COLLECTION_BYTES_MAX)
+    return texts

@@ -7,18 +7,24 @@ import os
 import platform
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, overload
 
 from postroom.model.moment import Clock, system_clock
 from postroom.room.parts import Once, Parts
 from postroom.store import open_store
 from postroom.store.kernel.base import Store
 from postroom.store.tables.registry import check_actor
+from postroom.store.urls import public_url
 
 if TYPE_CHECKING:
+    from postroom.queues.leased import Leased
+    from postroom.queues.results import Received
+    from postroom.room.access import RoomAccess
+    from postroom.room.consumers import RoomConsumers
     from postroom.room.definitions import RoomDefinitions
     from postroom.room.engine import RoomEngine
     from postroom.room.flows import RoomFlows
+    from postroom.room.gateways import RoomGateways
     from postroom.room.journal import RoomJournal
     from postroom.room.operations import RoomOperations
     from postroom.room.queues import RoomQueues
@@ -85,9 +91,9 @@ class Short(Generic[P, R]):
 class Postroom:
     """An open room. Use it as a context manager; threads may share it.
 
-    Each capability has its part: ``room.queues``, ``room.definitions``, ``room.flows``, ``room.stations``,
-    ``room.spheres``, ``room.journal``, ``room.engine``, ``room.operations``. The common verbs can be called on the
-    room itself.
+    Each capability has its part: ``room.queues``, ``room.consumers``, ``room.definitions``, ``room.flows``,
+    ``room.stations``, ``room.spheres``, ``room.gateways``, ``room.journal``, ``room.engine``, ``room.operations``,
+    ``room.access``. The common verbs can be called on the room itself.
     """
 
     def __init__(self, store: Store, url: str, actor: str, owner: str | None, broker: str) -> None:
@@ -95,6 +101,9 @@ class Postroom:
         self.lock = self._parts.lock
         self.store = store
         self.url = url
+
+    def __repr__(self) -> str:
+        return f"<room {public_url(self.url) if '://' in self.url else self.url}>"
 
     @Once
     def definitions(self) -> RoomDefinitions:
@@ -109,10 +118,22 @@ class Postroom:
         return RoomQueues(self._parts)
 
     @Once
+    def consumers(self) -> RoomConsumers:
+        from postroom.room.consumers import RoomConsumers
+
+        return RoomConsumers(self._parts)
+
+    @Once
     def flows(self) -> RoomFlows:
         from postroom.room.flows import RoomFlows
 
         return RoomFlows(self._parts)
+
+    @Once
+    def gateways(self) -> RoomGateways:
+        from postroom.room.gateways import RoomGateways
+
+        return RoomGateways(self._parts)
 
     @Once
     def stations(self) -> RoomStations:
@@ -139,6 +160,12 @@ class Postroom:
         return RoomEngine(self._parts)
 
     @Once
+    def access(self) -> RoomAccess:
+        from postroom.room.access import RoomAccess
+
+        return RoomAccess(self._parts)
+
+    @Once
     def operations(self) -> RoomOperations:
         from postroom.room.operations import RoomOperations
 
@@ -148,8 +175,13 @@ class Postroom:
     queue = Short(lambda room: room.queues.handle)
     send = Short(lambda room: room.queues.send)
     send_many = Short(lambda room: room.queues.send_many)
-    receive = Short(lambda room: room.queues.receive)
+    receive_many = Short(lambda room: room.consumers.receive_many)
+    work = Short(lambda room: room.consumers.work)
+    each = Short(lambda room: room.consumers.each)
+    worker = Short(lambda room: room.consumers.worker)
+    drain = Short(lambda room: room.consumers.drain)
     count = Short(lambda room: room.queues.count)
+    frame = Short(lambda room: room.queues.frame)
     peek = Short(lambda room: room.queues.peek)
     client = Short(lambda room: room.flows.client)
     publish = Short(lambda room: room.flows.publish)
@@ -159,8 +191,33 @@ class Postroom:
     show = Short(lambda room: room.journal.show)
     run = Short(lambda room: room.engine.run)
     run_until_idle = Short(lambda room: room.engine.run_until_idle)
+    stream = Short(lambda room: room.engine.stream)
     stop = Short(lambda room: room.engine.stop)
     backup = Short(lambda room: room.operations.backup)
+
+    @overload
+    def receive(
+        self,
+        *queue: str,
+        segment: bool = False,
+        wait: float | None = None,
+        deliver: Callable[[Received], None] | None = None,
+        area: int | None = None,
+        lease: None = None,
+        where: str | None = None,
+    ) -> Received: ...
+    @overload
+    def receive(
+        self, *queue: str, lease: float | Literal[True], wait: float | None = None, where: str | None = None
+    ) -> Leased: ...
+    def receive(self, *queue: str, **options: Any) -> Received | Leased:
+        """Receive the next message of a queue, or of the first non-empty queue below a level.
+
+        With ``lease``, seconds, it is given out for that time and stays in its queue until ``message.done()``.
+        ``where`` chooses by properties. All else is as ``room.queues.receive`` has it.
+        """
+        received: Received | Leased = self.queues.receive(*queue, **options)
+        return received
 
     @overload
     def trace(self, key: str, *, causes: Literal[False] = False) -> list[Event]: ...
@@ -169,6 +226,15 @@ class Postroom:
     def trace(self, key: str, *, causes: bool = False) -> list[Event] | Story:
         """What happened to a message, oldest first; with ``causes`` also to what it came from and led to."""
         return self.journal.trace(key, causes=True) if causes else self.journal.trace(key)
+
+    def seen_by(self, principal: str, owner: str) -> Postroom:
+        """This room for someone whose name was proven; it shares the store, and is not to be closed.
+
+        What is done with it must be done inside of ``room.store.acting(principal)``.
+        """
+        seen = Postroom(self.store, self.url, principal, owner, self._parts.broker)
+        seen._parts.share(self._parts)
+        return seen
 
     def __enter__(self) -> Postroom:
         return self

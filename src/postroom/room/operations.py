@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from pathlib import Path
 
 from postroom.diagnosis.examination import examine
 from postroom.diagnosis.finding import Case, Finding
 from postroom.room.overview import Overview, look
 from postroom.room.parts import RoomPart
+from postroom.room.paths import path_of
 from postroom.store.kernel.base import Progress
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.proof.verification import Verified
@@ -39,6 +39,16 @@ class RoomOperations(RoomPart):
         """A status picture of the room; with an earlier one as ``before``, also the rates of arrival and departure."""
         return look(self._parts.store, self._parts.programs.plan, self.lags, before)
 
+    def ages(self, limit: int) -> dict[str, float]:
+        """Of so many queues by name that have something to receive, how long their next message has waited."""
+
+        def work(tx: Transaction) -> dict[str, float]:
+            queues = sorted(tx.queues.all(), key=lambda queue: queue.name)[:limit]
+            heads = ((queue, tx.messages.head(queue)) for queue in queues if queue.unprocessed)
+            return {queue.name: (tx.now - head.created) / 1e6 for queue, head in heads if head is not None}
+
+        return self._parts.store.read(work)
+
     def backup(
         self,
         file: str | os.PathLike[str],
@@ -52,7 +62,9 @@ class RoomOperations(RoomPart):
         The file is a room on SQLite, whatever store this one is in, and can be restored into either. A room that does
         not pass ``verify`` is refused, unless ``check`` is off.
         """
-        return backup.backup(self._parts.store, Path(file).absolute(), replace=replace, check=check, progress=progress)
+        return backup.backup(
+            self._parts.store, path_of(file).absolute(), replace=replace, check=check, progress=progress
+        )
 
     def restore(
         self, file: str | os.PathLike[str], *, replace: bool = False, progress: Progress | None = None
@@ -61,7 +73,7 @@ class RoomOperations(RoomPart):
 
         With ``replace``, its content is deleted: end every other process that uses it first.
         """
-        return backup.restore(self._parts.store, Path(file).absolute(), replace=replace, progress=progress)
+        return backup.restore(self._parts.store, path_of(file).absolute(), replace=replace, progress=progress)
 
     def diagnose(self, *, deep: bool = False) -> list[Finding]:
         """What is wrong with this room and this machine, and what to do; nothing is changed.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from postroom.engine.holding import EngineSeen, engines
 from postroom.engine.presence import Presence, presence
 from postroom.limits import TOP_JOURNAL_ROWS, TOP_REREAD_ROWS, TOP_STEPS
 from postroom.model.moment import to_datetime, to_iso
@@ -36,6 +37,7 @@ class QueueSeen:
     departed: int
     rate_in: float | None = None
     rate_out: float | None = None
+    leased: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -48,6 +50,7 @@ class QueueSeen:
             "departed": self.departed,
             "rate_in": self.rate_in,
             "rate_out": self.rate_out,
+            **({"leased_count": self.leased} if self.leased else {}),
         }
 
 
@@ -59,10 +62,11 @@ class StepSeen:
     messages: int
     created: int
     whole: bool  # else it began before what was looked at
+    evaluated: str = ""  # by a worker or by Spark; empty if nothing was, or if it is not known
 
     def as_dict(self) -> dict[str, Any]:
         counts = {"message_count": self.messages, "created_count": self.created}
-        return {"at": to_iso(self.at), **counts, "whole": self.whole}
+        return {"at": to_iso(self.at), **counts, "whole": self.whole, "evaluated": self.evaluated or None}
 
 
 @dataclass(frozen=True)
@@ -80,11 +84,13 @@ class Overview:
     spheres: Mapping[str, int]
     in_doubt: Sequence[str]  # databases that wait to hear how a sphere has ended
     newest: int  # the last number of the journal
+    engines: Sequence[EngineSeen] = ()  # that share the room
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "at": to_iso(self.at),
             "engine": {"state": self.engine.state, "owner": self.engine.owner, "number": self.engine.number},
+            "engines": [engine.as_dict() for engine in self.engines],
             "lags": dict(self.lags),
             "queues": [queue.as_dict() for queue in self.queues],
             "steps": [step.as_dict() for step in self.steps],
@@ -110,14 +116,14 @@ def look(
 def _seen(tx: Transaction, plan: Plan, lags: Mapping[str, int], before: Overview | None) -> Overview:
     queues, newest, now = tx.queues.all(), tx.journal.newest(), to_datetime(tx.now)
     seconds = 0.0 if before is None else (now - before.at).total_seconds()
-    steps = _steps(tx, newest, before)
+    steps, leased = _steps(tx, newest, before), tx.deliveries.counts()
     by_name = {queue.name: queue for queue in queues}
     known = {} if before is None else {queue.name: queue for queue in before.queues}
     return Overview(
         at=now,
         engine=presence(tx),
         lags=lags,
-        queues=[_queue(each, known, seconds) for each in queues if each.kind not in (STATE, ALIVE)],
+        queues=[_queue(each, known, seconds, leased) for each in queues if each.kind not in (STATE, ALIVE)],
         steps=[*(before.steps if before else ()), *steps][-TOP_STEPS:],
         rate=sum(step.messages for step in steps) / seconds if seconds > 0 else None,
         errors={name: by_name[name].unprocessed for name in error_queues(plan) if name in by_name},
@@ -125,13 +131,14 @@ def _seen(tx: Transaction, plan: Plan, lags: Mapping[str, int], before: Overview
         spheres={state: by_name[state].unprocessed for state in STATES if state in by_name},
         in_doubt=[f"{each.place}: sphere {each.sphere} is {each.state}" for each in tx.spheres.in_doubt()],
         newest=newest,
+        engines=engines(tx),
     )
 
 
 def _steps(tx: Transaction, newest: int, before: Overview | None) -> list[StepSeen]:
     """What the engine has committed since the picture before.
 
-    There is one engine, so its commits are in the order of their times. Their numbers may become visible behind higher
+    Commits of engines that share a room may have one time. Their numbers may become visible behind higher
     ones, so some are read again.
     """
     since = newest - TOP_JOURNAL_ROWS
@@ -139,18 +146,21 @@ def _steps(tx: Transaction, newest: int, before: Overview | None) -> list[StepSe
         since = max(since, before.newest - TOP_REREAD_ROWS)
     since = max(since, 0)
     last = before.steps[-1].at if before is not None and before.steps else None
-    found = [
-        StepSeen(to_datetime(each.at), each.messages, each.created, whole=since == 0 or each.first > since + 1)
+    steps = [
+        StepSeen(
+            to_datetime(each.at), each.messages, each.created, since == 0 or each.first > since + 1, each.evaluated
+        )
         for each in tx.journal.steps(since)
     ]
-    return [step for step in found if last is None or step.at > last]
+    return [step for step in steps if last is None or step.at > last]
 
 
-def _queue(queue: Queue, known: Mapping[str, QueueSeen], seconds: float) -> QueueSeen:
+def _queue(queue: Queue, known: Mapping[str, QueueSeen], seconds: float, leased: Mapping[int, int]) -> QueueSeen:
     before = known.get(queue.name)
     rates: tuple[float | None, float | None] = (None, None)
     if before is not None and seconds > 0:
         rates = (queue.arrivals - before.arrived) / seconds, (queue.departed - before.departed) / seconds
     hold = Hold(queue.hold).label
     path = " ".join(queue.names) if queue.path != queue.name else ""
-    return QueueSeen(queue.name, path, queue.unprocessed, queue.processed, hold, queue.arrivals, queue.departed, *rates)
+    counts = (queue.unprocessed, queue.processed, hold, queue.arrivals, queue.departed)
+    return QueueSeen(queue.name, path, *counts, *rates, leased=leased.get(queue.id, 0))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from threading import RLock
+from threading import Event, RLock
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, overload
 
-from postroom.model.message import Draft
+from postroom.model.arguments import check_methods
+from postroom.model.message import IN_SPHERE, Draft, Message
 from postroom.queues.locks import User
 from postroom.queues.verbs import Verbs
 from postroom.store import absolute, open_store
@@ -25,9 +26,21 @@ if TYPE_CHECKING:
     from postroom.engine.steps.stage import Stage
     from postroom.flows.graph.meta import By
     from postroom.flows.graph.versions import RoomGraphs
+    from postroom.gateways.incoming import Incoming
+    from postroom.gateways.transport import Transport
     from postroom.queues.administration import Administration
+    from postroom.queues.keeping import Keeper
+    from postroom.queues.leasing import Leasing
+    from postroom.queues.policy import PolicySetting
+    from postroom.queues.relocating import Relocating
+    from postroom.queues.scheduling import Scheduling
+    from postroom.queues.sessions import QueueSession
+    from postroom.queues.sources import SourceVerbs
+    from postroom.queues.together import Together
+    from postroom.queues.working import Workers
     from postroom.room.admission import RoomAdmission
     from postroom.rules.catalog import Programs
+    from postroom.rules.outside import Outside
     from postroom.spheres.monitor import Monitor
     from postroom.stations.counters.stage import CounterStage
     from postroom.stations.places.network import Network
@@ -82,6 +95,7 @@ class Parts:
         self.broker = broker
         self.holder = f"{process_token()}/{next(_serial)}"
         self.own_locks = owner is None
+        self.streaming = Event()  # set when streams are to stop
         self.owner = owner or self.holder
         self.reopen = partial(open_store, absolute(url), actor=actor, create=False, clock=store.session.clock)
         self.verbs = Verbs(store, User(self.owner, actor), self._admit, self.reopen)
@@ -111,7 +125,7 @@ class Parts:
     def admission(self) -> RoomAdmission:
         from postroom.room.admission import RoomAdmission
 
-        return RoomAdmission(self.programs, self.room_graphs, self.by)
+        return RoomAdmission(lambda: self.programs, self.room_graphs, self.by)
 
     @Once
     def registry(self) -> Registry:
@@ -124,6 +138,66 @@ class Parts:
         from postroom.queues.administration import Administration
 
         return Administration(self.store)
+
+    @Once
+    def sources(self) -> SourceVerbs:
+        from postroom.queues.sources import SourceVerbs
+
+        return SourceVerbs(self.store)
+
+    def session(self, source: str | None) -> QueueSession:
+        """The verbs of one program, with locks of its own."""
+        from postroom.queues.sessions import QueueSession
+
+        user = User(f"{self.holder}/s{next(_serial)}", self.actor)
+        return QueueSession(self.store, Verbs(self.store, user, self._admit, self.reopen), source)
+
+    @Once
+    def leasing(self) -> Leasing:
+        from postroom.queues.leasing import Leasing
+
+        return Leasing(self.store, User(self.owner, self.actor), self.bind)
+
+    @Once
+    def together(self) -> Together:
+        from postroom.queues.together import Together
+
+        return Together(self.store, self.verbs, self.leasing)
+
+    @Once
+    def policies(self) -> PolicySetting:
+        from postroom.queues.policy import PolicySetting
+
+        return PolicySetting(self.store)
+
+    @Once
+    def relocating(self) -> Relocating:
+        from postroom.queues.relocating import Relocating
+
+        return Relocating(self.store, self.verbs.put, self._admit, self.admission.again)
+
+    @Once
+    def scheduling(self) -> Scheduling:
+        from postroom.queues.scheduling import Scheduling
+
+        return Scheduling(self.store, self.verbs)
+
+    @Once
+    def workers(self) -> Workers:
+        from postroom.queues.working import Workers
+
+        return Workers()
+
+    @Once
+    def keeper(self) -> Keeper:
+        from postroom.queues.keeping import Keeper
+
+        return Keeper(self.leasing)
+
+    def bind(self, message: Message) -> None:
+        """Let a message that belongs to a sphere know it."""
+        if IN_SPHERE in message._stored.properties:
+            self.monitor.bind(message)
 
     @Once
     def network(self) -> Network:
@@ -165,21 +239,52 @@ class Parts:
         return Cleaning(self.network)
 
     @Once
+    def outside(self) -> Outside:
+        from postroom.rules.outside import Outside
+
+        return Outside(self.programs)
+
+    @Once
+    def transports(self) -> Mapping[str, Transport]:
+        """Every transport by its name."""
+        from postroom.gateways.command import CommandTransport
+        from postroom.gateways.fetched import FetchedTransport
+        from postroom.gateways.http import HttpTransport
+        from postroom.gateways.smtp import SmtpTransport
+        from postroom.gateways.soap.transport import SoapTransport
+        from postroom.gateways.streaming import FilesTransport, KafkaTransport, RateTransport, SocketTransport
+
+        commands = CommandTransport(absolute(self.url))
+        http = HttpTransport()
+        every: tuple[Transport, ...] = (http, SmtpTransport(), SoapTransport(http), commands, FetchedTransport())
+        streams: tuple[Transport, ...] = (FilesTransport(), KafkaTransport(), SocketTransport(), RateTransport())
+        return {each.name: each for each in (*every, *streams)}
+
+    @Once
+    def incoming(self) -> Incoming:
+        from postroom.gateways.incoming import Incoming
+
+        return Incoming(self.store, self.outside)
+
+    @Once
     def runner(self) -> Runner:
         from postroom.engine.runner import Runner
         from postroom.flows.stage import FlowStage
         from postroom.gateways.command import CommandGateway
+        from postroom.gateways.outgoing import OutgoingGateway
+        from postroom.queues.scheduling import ScheduleStage
         from postroom.rules.stage import RulesStage
         from postroom.spheres.watching import Watching
 
-        gateways = [CommandGateway(absolute(self.url))]
+        outgoing = OutgoingGateway(self.store, self.transports, self.outside)
+        gateways = [CommandGateway(absolute(self.url)), outgoing]
         stages: list[Stage] = [
             RulesStage(self.programs),
             FlowStage(self.room_graphs),
             self.interpreter,
             self.counter_stage,
         ]
-        stages.append(Watching())
+        stages += [Watching(), ScheduleStage(self.scheduling)]
         return Runner(self.store, gateways, self.holder, stages, self.sweep, self.admission, self.cleaning.sweep)
 
     def sweep(self) -> int:
@@ -188,11 +293,22 @@ class Parts:
         self.interpreter.tidy()
         return retention.sweep(self.store, self.programs)
 
+    def share(self, others: Parts) -> None:
+        """Use what someone else has of the same store, and act under a name that was proven."""
+        from postroom.flows.graph.meta import By
+
+        for name in ("programs", "room_graphs", "network", "monitor", "procedures", "interpreter", "counter_stage"):
+            vars(self)[name] = getattr(others, name)
+        self.verbs.share(others.verbs)
+        vars(self)["by"] = By(self.actor, self.broker, proven=True)
+
     def close(self) -> None:
         """Release the locks of this room and close its store; closing again does nothing."""
         made = vars(self)
         self.verbs.close()
         if not self.store.stopped:
+            if "leasing" in made:
+                self.leasing.close()
             if self.own_locks:
                 self.verbs.release_locks()
             if "monitor" in made:
@@ -200,17 +316,34 @@ class Parts:
             self.store.close()
         if "network" in made:
             self.network.close()
+        for transport in self.transports.values() if "transports" in made else ():
+            transport.close()
 
 
 class RoomPart:
     """The methods of one capability; all of them share the parts of the room."""
 
+    def __init_subclass__(cls) -> None:
+        """What a method is given must be of the types that it says."""
+        check_methods(cls)
+
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
 
-def spark_session(master: str, conf: Mapping[str, str] | None) -> SparkSession:
-    """The one Spark session of this process."""
+class Announcement:
+    """Who is told that Spark starts, which takes some seconds: nobody, unless an interface says so."""
+
+    tell: Callable[[str], None] | None = None
+
+
+def spark_session(
+    master: str, conf: Mapping[str, str] | None, *, other: bool = False, lasting: bool = False
+) -> SparkSession:
+    """The one Spark session of this process; ``other`` if any that is there will do, ``lasting`` if it is for hours."""
+    from postroom.engine.spark.internals import has_session
     from postroom.engine.spark.session import session  # seconds of start-up, only where something is to be evaluated
 
-    return session(master, conf or {})
+    if Announcement.tell is not None and not has_session():
+        Announcement.tell("starting Spark, which takes some seconds")
+    return session(master, conf or {}, other=other, lasting=lasting)

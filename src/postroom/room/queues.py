@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from datetime import datetime
+from functools import partial
+from typing import Any, Literal, overload
 
 from postroom.errors import ArgumentInvalid
+from postroom.exchange.bulk import SentFile, send_file
+from postroom.exchange.events import Progress
+from postroom.exchange.message_files import Options
+from postroom.exchange.message_writer import MessageFile, export_messages
+from postroom.model.arguments import check_methods
 from postroom.model.body import Format
-from postroom.model.message import SPHERE, Draft, Message, Value, cause_number
+from postroom.model.message import (
+    NO_PROPERTIES,
+    Draft,
+    Value,
+    cause_number,
+    format_of,
+    given_properties,
+    looks_like,
+)
+from postroom.model.moment import to_microseconds
+from postroom.model.tables import Table, table_of_messages
+from postroom.queues.browsing import browse
+from postroom.queues.holding import Password
+from postroom.queues.leased import Leased
+from postroom.queues.limits import wanted
+from postroom.queues.repeating import checked_key
 from postroom.queues.results import Accepted, Distributed, Held, Listing, Received, Sent, SentMany
-from postroom.queues.verbs import Password
+from postroom.queues.segments import SOURCE, Area, composed
+from postroom.queues.selectors import Selector
+from postroom.queues.sending import Posting, Wish
+from postroom.queues.sessions import QueueSession
+from postroom.queues.sources import SourceShown
+from postroom.queues.tracing import TRACE, current_trace
 from postroom.room.parts import RoomPart
+from postroom.room.paths import path_of
 from postroom.store.kernel.queues import Hold
+from postroom.store.tables.sources import Source
+
+NO_MORE: Mapping[str, str | None] = {}
 
 
 class RoomQueues(RoomPart):
@@ -54,16 +86,75 @@ class RoomQueues(RoomPart):
         properties: Mapping[str, Value] | None = None,
         idempotency_key: str | None = None,
         cause: str | None = None,
+        source: str | None = None,
+        priority: int = 0,
+        delay: float | None = None,
+        at: datetime | None = None,
+        expires: float | None = None,
+        reply_to: str | None = None,
+        correlation: str | None = None,
+        wait: float | None = None,
     ) -> Sent:
         """Send one message. When this returns, the message is on disk.
 
-        A string is text unless ``format`` says ``xml`` or ``json``; a dict or list becomes JSON. A repeated call with
-        the same ``idempotency_key`` creates no second message and returns the first one's key. ``cause`` is the key of
-        the message that caused this one, for ``trace``. If the body is a message of this room, its content is sent
-        again, and it is the cause unless another is given.
+        A string is text unless ``format`` says ``xml`` or ``json``; a dict or list becomes JSON. Without ``format``, in
+        a queue that rules or counters read, a string that begins like XML or JSON is that, or is refused. A repeated
+        call with the same ``idempotency_key`` creates no second message and returns the first one's key. ``cause`` is
+        the key of the message that caused this one, for ``trace``. If the body is a message of this room, its content
+        is sent again, and it is the cause unless another is given. ``source`` is the terminal that it comes from; it
+        must be known and enabled, and becomes a property of the message.
+
+        A message with a higher ``priority``, 0 to 9, is received before others of its queue. With ``delay``, seconds,
+        or ``at``, a time, it cannot be received before; it keeps the place of its sending. After ``expires`` seconds it
+        is no longer received. ``reply_to`` and ``correlation`` are properties of these names. ``wait`` is how many
+        seconds to wait if the queue is full.
         """
-        draft = Draft.of(body, format, type, properties)
-        return self._parts.verbs.send(_path(queue), draft, idempotency_key, cause_number(body, cause))
+        more = {"reply_to": reply_to, "correlation": correlation, SOURCE: source}
+        posting = self._posting(queue, body, format, type, properties, more, idempotency_key, cause)
+        asked = priority != 0 or delay is not None or at is not None or expires is not None
+        wish = _wish(priority, delay, at, expires) if asked else None
+        path, draft, key, number, _, unsaid = posting
+        verbs = self._parts.verbs
+        send = partial(verbs.send, path, draft, key, number, wish, source, unsaid=unsaid)
+        return send() if wait is None else verbs.send_waiting(wait, send)
+
+    def _posting(
+        self,
+        queue: str | Sequence[str],
+        body: Any,
+        format: str | Format | None = None,
+        type: str | None = None,
+        properties: Mapping[str, Value] | None = None,
+        more: Mapping[str, str | None] = NO_MORE,
+        idempotency_key: str | None = None,
+        cause: str | None = None,
+    ) -> Posting:
+        """What is sent, checked, with all that its sender says of it."""
+        options = {name: value for name, value in more.items() if value is not None}
+        trace = current_trace.get()
+        if trace is not None and TRACE not in (properties or {}):
+            options[TRACE] = trace
+        draft = Draft.of(body, format, type, {**(properties or {}), **options} if options else properties)
+        unsaid = looks_like(body, format) is not Format.TEXT
+        number = cause_number(body, cause)
+        return Posting(_path(queue), draft, idempotency_key, number, self._parts.store.actor, unsaid)
+
+    def send_segments(
+        self,
+        queue: str | Sequence[str],
+        segments: Sequence[str],
+        *,
+        group: bool = False,
+        properties: Mapping[str, Value] | None = None,
+        source: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Sent:
+        """Send one message in segments, which may have line ends in them. ``group``: it is the last one of a group."""
+        if isinstance(segments, str) or not segments:
+            raise ArgumentInvalid(argument="segments", why="give a list with at least one segment")
+        body, marks = composed(segments, group=group, source=source, properties=properties)
+        draft = Draft.of(body, properties=marks or None)
+        return self._parts.verbs.send(_path(queue), draft, idempotency_key, source=source)
 
     def send_many(
         self,
@@ -73,11 +164,76 @@ class RoomQueues(RoomPart):
         format: str | Format | None = None,
         type: str | None = None,
         properties: Mapping[str, Value] | None = None,
+        idempotency_key: str | None = None,
     ) -> SentMany:
-        """Send many messages in one commit: all of them, in their order, or none."""
+        """Send many messages in one commit: all of them, in their order, or none.
+
+        A repeated call with the same ``idempotency_key`` sends nothing and returns the same keys.
+        """
         if isinstance(bodies, (str, bytes)):
             raise ArgumentInvalid(argument="bodies", why="give a list of bodies, not one body")
-        return self._parts.verbs.send_many(_path(queue), Draft.many(bodies, format, type, properties))
+        drafts = Draft.many(bodies, format, type, properties)
+        return self._parts.verbs.send_many(_path(queue), drafts, idempotency_key, unsaid=format is None)
+
+    def send_file(
+        self,
+        queue: str | Sequence[str],
+        file: str | os.PathLike[str],
+        *,
+        format: str | Format | None = None,
+        type: str | None = None,
+        properties: Mapping[str, Value] | None = None,
+        messages: bool = False,
+        idempotency_key: str = "",
+        progress: Progress | None = None,
+    ) -> SentFile:
+        """Send every row of a file as a message, in batches: ``.jsonl``, ``.csv``, ``.parquet``, or lines of ``.txt``.
+
+        If a row is no message, the batches before it are sent. A repeated call continues after what was sent before,
+        also if later rows were corrected or added: it is known by what the messages say. Another ``idempotency_key``
+        sends the same rows again. With ``messages`` a row is a whole message, as ``export`` writes it.
+        """
+        declared = None if format is None else format_of(format)
+        options = Options(declared, type, given_properties(properties) if properties else NO_PROPERTIES, messages)
+        if idempotency_key:
+            checked_key(idempotency_key)
+        verbs, names = self._parts.verbs, _path(queue)
+        return send_file(
+            self._parts.store,
+            path_of(file),
+            options,
+            lambda tx: verbs.find_open(tx, names).name,
+            lambda tx, drafts: verbs.enter(tx, names, drafts),
+            identity=idempotency_key,
+            progress=progress,
+        )
+
+    def export(
+        self,
+        queue: str | Sequence[str],
+        file: str | os.PathLike[str],
+        *,
+        processed: bool = False,
+        replace: bool = False,
+        progress: Progress | None = None,
+    ) -> MessageFile:
+        """Write the unprocessed messages of a queue or level into a ``.jsonl``, ``.csv`` or ``.parquet`` file.
+
+        They stay in the queue. With ``processed``, those that were received are written instead.
+        """
+        names = _path(queue)
+        listing = self.history(*names) if processed else self.peek(*names)
+        counts = self.count(*names).queues
+        total = sum(count.processed if processed else count.unprocessed + count.blocked for count in counts)
+        return export_messages(listing, total, path_of(file), replace=replace, progress=progress)
+
+    def frame(self, *queue: str, processed: bool = False) -> Table:
+        """The unprocessed messages of a queue or level as a table, for Arrow, pandas, Polars and DuckDB.
+
+        If all are JSON objects, their members are columns; else there is a column ``body``. With ``processed``, those
+        that were received.
+        """
+        return table_of_messages(" ".join(queue), self.history(*queue) if processed else self.peek(*queue))
 
     def distribute(
         self,
@@ -87,19 +243,46 @@ class RoomQueues(RoomPart):
         format: str | Format | None = None,
         type: str | None = None,
         properties: Mapping[str, Value] | None = None,
+        idempotency_key: str | None = None,
     ) -> Distributed:
-        """Send one message to several queues; the result lists queues that cannot accept it."""
-        draft = Draft.of(body, format, type, properties)
-        return self._parts.verbs.distribute([_path(queue) for queue in queues], draft)
+        """Send one message to several queues; the result lists queues that cannot accept it.
 
+        A repeated call with the same ``idempotency_key`` sends nothing, also to those, and returns the same result.
+        """
+        draft = Draft.of(body, format, type, properties)
+        unsaid = looks_like(body, format) is not Format.TEXT
+        paths = [_path(queue) for queue in queues]
+        return self._parts.verbs.distribute(paths, draft, idempotency_key, unsaid=unsaid)
+
+    @overload
     def receive(
         self,
         *queue: str,
         segment: bool = False,
         wait: float | None = None,
         deliver: Callable[[Received], None] | None = None,
-    ) -> Received:
+        area: int | None = None,
+        lease: None = None,
+        where: str | None = None,
+    ) -> Received: ...
+    @overload
+    def receive(
+        self, *queue: str, lease: float | Literal[True], wait: float | None = None, where: str | None = None
+    ) -> Leased: ...
+    def receive(
+        self,
+        *queue: str,
+        segment: bool = False,
+        wait: float | None = None,
+        deliver: Callable[[Received], None] | None = None,
+        area: int | None = None,
+        lease: float | Literal[True] | None = None,
+        where: str | None = None,
+    ) -> Received | Leased:
         """Receive the next message of a queue, or of the first non-empty queue below a level.
+
+        With ``area`` it is a portion of the message, or of its segment, of at most so many bytes of UTF-8. The queue
+        stays locked until the last portion; if this process ends before, the message starts again at its beginning.
 
         ``message`` of the result is None if there was none; the result itself is then false.
 
@@ -109,12 +292,60 @@ class RoomQueues(RoomPart):
 
         Outside the main thread, a caller may have gone without the thread's knowledge, for example after cancelling
         ``asyncio.to_thread(room.receive, …)``. There, a result that is dropped unread returns its message to the queue.
-        """
-        return self._parts.verbs.receive(queue, segment=segment, wait=wait, bind=self._bind, deliver=deliver)
 
-    def _bind(self, message: Message) -> None:
-        if SPHERE in message.properties:
-            self._parts.monitor.bind(message)
+        With ``lease``, seconds, the message is given out for that time and stays in its queue until its receiver says
+        ``message.done()``; ``lease=True`` is the time that the queue's policy says.
+
+        ``where`` chooses by properties: ``region = 'EU' and total > 100``. In a queue with an order it chooses among
+        the messages that may be given out next.
+        """
+        if where is not None and (segment or area is not None):
+            raise ArgumentInvalid(argument="where", why="a message that is chosen is received whole")
+        selector = Selector.of(where)
+        if area is not None and area < 1:
+            raise ArgumentInvalid(argument="area", why="at least 1")
+        if lease is None:
+            fitting, bind = None if area is None else Area(area), self._parts.bind
+            return self._parts.verbs.receive(
+                queue, segment=segment, wait=wait, bind=bind, deliver=deliver, area=fitting, where=selector
+            )
+        if segment or deliver is not None or area is not None:
+            raise ArgumentInvalid(
+                argument="lease", why="a message that is leased is received whole; end it with done()"
+            )
+        seconds = None if lease is True else lease
+        leased = self._parts.leasing.receive(queue, seconds=seconds, wait=wait, where=selector)
+        return Leased(leased[0] if leased else None)
+
+    def session(self, *, source: str | None = None) -> QueueSession:
+        """The session of a program that sends in portions, and confirms what it received with what it does next."""
+        return self._parts.session(source)
+
+    def sources(self) -> list[SourceShown]:
+        """The sources of the room, by name."""
+        return self._parts.sources.all()
+
+    def create_source(
+        self, name: str, *, password: str | None = None, input: str | None = None, output: str | None = None
+    ) -> None:
+        """Create a source. ``input`` and ``output`` are the queues by which a program talks with that terminal."""
+        self._parts.sources.create(name, password=password, input=input, output=output)
+
+    def remove_source(self, name: str) -> None:
+        """Remove a source; messages that came from it keep its name."""
+        self._parts.sources.remove(name)
+
+    def find_source(self, name: str) -> Source:
+        """One source, with its queues."""
+        return self._parts.sources.find(name)
+
+    def disable_source(self, name: str, password: Password = "") -> Held:
+        """Disable a source: nothing can be sent from it."""
+        return self._parts.sources.hold(name, True, password)
+
+    def enable_source(self, name: str, password: Password = "") -> Held:
+        """Enable a source."""
+        return self._parts.sources.hold(name, False, password)
 
     def count(self, *queue: str) -> Accepted:
         """Count messages; without a name, in every queue of the room."""
@@ -124,17 +355,31 @@ class RoomQueues(RoomPart):
         """The same as ``count``: an alias, the name that Multics gave it."""
         return self.count(*queue)
 
-    def peek(self, *queue: str, limit: int | None = None) -> Listing:
-        """Read unprocessed messages, oldest first, without receiving them."""
-        return self._parts.verbs.info(queue, limit)
+    def peek(
+        self, *queue: str, limit: int | None = None, where: str | None = None, after: str | None = None
+    ) -> Listing:
+        """Read unprocessed messages, oldest first, without receiving them.
 
-    def info(self, *queue: str, limit: int | None = None) -> Listing:
+        One that waits for an earlier one of the same key says so: it is ``blocked``. With ``where``, those that a
+        receive with it would get, in that order, and behind them those that are blocked. A listing that was cut off by
+        its ``limit`` has a ``next``: with it as ``after``, the next page begins behind it.
+        """
+        selector = Selector.of(where)
+        if selector is None:
+            return self._parts.verbs.info(queue, limit, after)
+        if after is not None:
+            raise ArgumentInvalid(argument="after", why="what a selector chooses has no pages; leave out where")
+        return browse(self._parts.store, queue, selector, limit)
+
+    def info(
+        self, *queue: str, limit: int | None = None, where: str | None = None, after: str | None = None
+    ) -> Listing:
         """The same as ``peek``: an alias, the name that Multics gave it."""
-        return self.peek(*queue, limit=limit)
+        return self.peek(*queue, limit=limit, where=where, after=after)
 
-    def history(self, *queue: str, limit: int | None = None) -> Listing:
-        """Processed messages, in the order of their processing."""
-        return self._parts.verbs.history(queue, limit)
+    def history(self, *queue: str, limit: int | None = None, after: str | None = None) -> Listing:
+        """Processed messages, in the order of their processing; pages are as of ``peek``."""
+        return self._parts.verbs.history(queue, limit, after)
 
     def disable(
         self, *queue: str, password: Password = "", input_only: bool = False, output_only: bool = False
@@ -155,6 +400,7 @@ class RoomQueues(RoomPart):
         return self._parts.verbs.hold(queue, Hold.NONE, password)
 
 
+@check_methods
 class QueueHandle:
     """A queue or a level of the tree, as an object with methods."""
 
@@ -165,13 +411,22 @@ class QueueHandle:
     def __repr__(self) -> str:
         return f"<queue {' '.join(self.names)}>"
 
+    def _repr_html_(self) -> str:
+        return self._room.count(*self.names)._repr_html_()
+
     def send(self, body: Any, **options: Any) -> Sent:
         """Send one message; has the arguments of ``Postroom.send``."""
         return self._room.send(self.names, body, **options)
 
-    def receive(self, **options: Any) -> Received:
+    @overload
+    def receive(self, *, lease: None = None, **options: Any) -> Received: ...
+    @overload
+    def receive(self, *, lease: float | Literal[True], **options: Any) -> Leased: ...
+    def receive(self, *, lease: float | None = None, **options: Any) -> Received | Leased:
         """Receive the next message, or its next segment; has the arguments of ``Postroom.receive``."""
-        return self._room.receive(*self.names, **options)
+        asked = {**options, "lease": lease}
+        received: Received | Leased = self._room.receive(*self.names, **asked)
+        return received
 
     def count(self) -> Accepted:
         """Count messages."""
@@ -181,13 +436,13 @@ class QueueHandle:
         """The same as ``count``: an alias."""
         return self.count()
 
-    def peek(self, limit: int | None = None) -> Listing:
+    def peek(self, limit: int | None = None, where: str | None = None) -> Listing:
         """Read unprocessed messages, oldest first, without receiving them."""
-        return self._room.peek(*self.names, limit=limit)
+        return self._room.peek(*self.names, limit=limit, where=where)
 
-    def info(self, limit: int | None = None) -> Listing:
+    def info(self, limit: int | None = None, where: str | None = None) -> Listing:
         """The same as ``peek``: an alias."""
-        return self.peek(limit)
+        return self.peek(limit, where)
 
     def history(self, limit: int | None = None) -> Listing:
         """Processed messages, in the order of their processing."""
@@ -200,6 +455,14 @@ class QueueHandle:
     def enable(self, password: Password = "") -> Held:
         """Take it off hold."""
         return self._room.enable(*self.names, password=password)
+
+
+def _wish(priority: int, delay: float | None, at: datetime | None, expires: float | None) -> Wish:
+    """What is asked for a message, checked at once; its times count from the commit."""
+    moment = None if at is None else to_microseconds(at)
+    wish = partial(wanted, priority=priority, delay=delay, at=moment, expires=expires)
+    wish(0)
+    return wish
 
 
 def _path(queue: str | Sequence[str]) -> tuple[str, ...]:

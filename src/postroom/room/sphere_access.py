@@ -58,14 +58,14 @@ class SphereAccess:
 
     def receive(self, queue: tuple[str, ...], wait: float | None, within: Within) -> Message | None:
         def both(tx: Transaction, take: Callable[[], Received | MessageCorrupt]) -> Received | MessageCorrupt:
-            found: list[Received | MessageCorrupt] = []
+            received: list[Received | MessageCorrupt] = []
 
             def taken() -> Message | None:
-                found.append(take())
-                return found[0].message if isinstance(found[0], Received) else None
+                received.append(take())
+                return received[0].message if isinstance(received[0], Received) else None
 
             within(tx, taken)
-            return found[0]
+            return received[0]
 
         return self._verbs.receive(queue, wait=wait, within=both).message
 

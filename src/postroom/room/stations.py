@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from postroom.errors import ArgumentInvalid, PrincipalRefused, TypeUnknown
 from postroom.limits import WAITING_MAX
 from postroom.model.message import Message
 from postroom.room.parts import RoomPart, spark_session
-from postroom.stations.counters.definitions import remove as remove_counter
-from postroom.stations.counters.stage import CounterShown
-from postroom.stations.forms.catalog import Edition
 from postroom.stations.places.network import CONTROL, NodeShown
-from postroom.stations.procedures.catalog import KeptProcedure, set_enabled
-from postroom.stations.procedures.catalog import kept as kept_procedures
-from postroom.stations.procedures.catalog import remove as remove_procedure
-from postroom.stations.procedures.inspection import WaitingSets, waiting_sets
-from postroom.stations.station import Station
+from postroom.store.kernel.transaction import Transaction
+
+if TYPE_CHECKING:
+    from postroom.stations.counters.stage import CounterShown
+    from postroom.stations.forms.catalog import Edition
+    from postroom.stations.procedures.catalog import KeptProcedure
+    from postroom.stations.procedures.inspection import WaitingSets
+    from postroom.stations.station import Station
+
+Result = TypeVar("Result")
 
 
 class RoomStations(RoomPart):
@@ -86,7 +89,13 @@ class RoomStations(RoomPart):
             raise PrincipalRefused(principal=name, why="this login has ended; log in again with: postroom login")
         return self._station(name, master, conf)
 
+    def admitted(self, name: str) -> Station:
+        """A station for someone whose right to work there was checked by whoever let them in."""
+        return self._station(name)
+
     def _station(self, name: str, master: str = "local[*]", conf: Mapping[str, str] | None = None) -> Station:
+        from postroom.stations.station import Station
+
         return Station(self._parts.network, name, partial(spark_session, master, conf), self._parts.owner)
 
     def login(self, name: str, password: str) -> str:
@@ -99,28 +108,60 @@ class RoomStations(RoomPart):
 
     def procedures(self) -> list[KeptProcedure]:
         """Every procedure, and whether it is enabled."""
-        return self._parts.store.read(kept_procedures)
+        from postroom.stations.procedures.catalog import kept
+
+        return self._parts.store.read(kept)
 
     def enable_procedure(self, name: str) -> bool:
         """Let a procedure run, on all messages of its station. False if it was enabled already."""
-        return self._parts.store.transact("switch", lambda tx: set_enabled(tx, name, True))
+        from postroom.stations.procedures.catalog import set_enabled
+
+        def work(tx: Transaction) -> bool:
+            lacking = tx.bindings.lacking("procedure").get(name)
+            if lacking is not None:
+                raise PrincipalRefused(principal=f"procedure {name}", why=lacking)
+            return set_enabled(tx, name, True)
+
+        return self._switched("procedure", name, work)
 
     def disable_procedure(self, name: str) -> bool:
         """Stop a procedure from running. False if it was disabled already."""
-        return self._parts.store.transact("switch", lambda tx: set_enabled(tx, name, False))
+        from postroom.stations.procedures.catalog import set_enabled
+
+        return self._switched("procedure", name, lambda tx: set_enabled(tx, name, False))
 
     def remove_procedure(self, name: str) -> None:
         """Remove a procedure; messages that waited for it stay where they are."""
-        self._parts.store.transact("switch", lambda tx: remove_procedure(tx, name))
+        from postroom.stations.procedures.catalog import remove
 
-    def waiting(self, procedure: str | None = None, limit: int = WAITING_MAX) -> WaitingSets:
+        self._switched("procedure", name, lambda tx: remove(tx, name))
+
+    def _switched(self, what: str, name: str, change: Callable[[Transaction], Result]) -> Result:
+        """Change a definition that is one's own, unless an operator does."""
+        from postroom.room.reach import refuse_others, whoever_acts  # they know every language
+
+        identity = whoever_acts()
+
+        def work(tx: Transaction) -> Result:
+            refuse_others(tx, identity, what, name)
+            return change(tx)
+
+        return self._parts.store.transact("switch", work)
+
+    def waiting(
+        self, procedure: str | None = None, limit: int = WAITING_MAX, *, station: str | None = None
+    ) -> WaitingSets:
         """The incomplete working sets: what they have, what they wait for, since when. Oldest first.
 
-        Nodes that do not answer are named in ``missing``.
+        Of one procedure or one station, or all. Nodes that do not answer are named in ``missing``.
         """
         if limit < 1:
             raise ArgumentInvalid(argument="limit", why="at least 1")
-        return waiting_sets(self._parts.network, self._parts.procedures, procedure, limit)
+        if station is not None:
+            self._parts.network.home(station)  # raises if there is none
+        from postroom.stations.procedures.inspection import waiting_sets
+
+        return waiting_sets(self._parts.network, self._parts.procedures, procedure, limit, station)
 
     def counters(self) -> list[CounterShown]:
         """Every counter, the number of waiting messages, and why if it does nothing."""
@@ -128,19 +169,23 @@ class RoomStations(RoomPart):
 
     def remove_counter(self, name: str) -> None:
         """Close a counter; messages stay where they are."""
-        self._parts.store.transact("switch", lambda tx: remove_counter(tx, name))
+        from postroom.stations.counters.definitions import remove
 
-    def form(self, type: str) -> Edition:
-        """The form of a message type, and the version since which it has it."""
-        return self._parts.store.read(lambda tx: self._parts.network.forms.named(tx, type))
+        self._switched("counter", name, lambda tx: remove(tx, name))
+
+    def form(self, type: str, version: int | None = None) -> Edition:
+        """The form of a message type, and the version since which it has it; or the form that it had at a version."""
+        forms = self._parts.network.forms
+        if version is None:
+            return self._parts.store.read(lambda tx: forms.named(tx, type))
+        return self._parts.store.read(lambda tx: forms.at(tx, type, version))
 
     def form_of(self, message: Message) -> Edition | None:
         """The form with which a message was created, if any."""
         version = message.properties.get("form")
         if message.type is None or not isinstance(version, int):
             return None
-        name = message.type
         try:
-            return self._parts.store.read(lambda tx: self._parts.network.forms.at(tx, name, version))
+            return self.form(message.type, version)
         except TypeUnknown:  # a property of another meaning
             return None

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from postroom.engine.language import Load, Terms
+from postroom.engine.steps.attempts import check_entry, check_reader
 from postroom.engine.steps.failures import error_queue
 from postroom.errors import CollectionUnknown, NameTaken, QueueInUse, SlicingInUse
 from postroom.model.definitions import Definition, Loaded, compared
 from postroom.model.xmltext import without_declaration
 from postroom.rules.compilation import checks, compiler
 from postroom.rules.compilation.plan import Plan
+from postroom.rules.compilation.ports import ports_of
 from postroom.rules.compilation.translation import property_type
 from postroom.rules.evaluation.indexing import Filling
 from postroom.rules.evaluation.verification import Verified
@@ -21,6 +23,7 @@ from postroom.store.kernel.base import Store, Unprepared
 from postroom.store.kernel.queues import CLOSED, Admission, Keep, Queue
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.definitions import COLLECTION
+from postroom.store.tables.endpoints import ANSWER, OUT
 from postroom.store.tables.spheres import ABORTING
 from postroom.store.tables.types import all_types
 
@@ -87,7 +90,7 @@ def check(tx: Transaction, new: Sequence[AnyDefinition]) -> Program:
     """The program as it would be with these modules, checked in full."""
     program = read(tx).with_modules(new)
     queues, collections = surroundings(tx)
-    verify = _verified.needs(checks.check(program, queues, collections))
+    verify = _verified.needs(checks.check(program, queues, collections, tx.endpoints.all()))
     if verify is not None:
         raise Unprepared(verify)
     return program
@@ -133,11 +136,12 @@ class _Writing:
         before = planned(tx, self._old, 0, mark)
         self._remove_slicings()
         self._evolve_queues()
-        wanted = [as_catalog(each) for each in self._new.definitions]
+        wanted = [as_catalog(definition) for definition in self._new.definitions]
         was = {each.name: each.body for each in tx.definitions.of_kind(KIND)}
         version = tx.definitions.replace(KIND, wanted, {"files": list(files)})
         after = planned(tx, self._new, version, mark)
         self._set_admission(after)
+        self._set_ports()
         for name in self._new.slicings:
             tx.slices.slicing(name)
         self._filling.fill(tx, before, after, self._new)
@@ -163,8 +167,9 @@ class _Writing:
 
     def _retire(self, queue: Queue, position: str) -> None:
         where = f" (it is defined at {position})"
-        if queue.unprocessed:
-            raise QueueInUse(queue=queue.name, count=queue.unprocessed, where=where)
+        inside = self._tx.deliveries.inside(queue)
+        if inside:
+            raise QueueInUse(queue=queue.name, count=inside, where=where)
         held = self._tx.slices.held_in(queue)
         if held:
             raise QueueInUse(queue=queue.name, count=held, where=where)
@@ -188,7 +193,12 @@ class _Writing:
             # Only admission notes the sender and refuses what it may not claim: a queue whose rules ask has one.
             asked = watched is not None and not {"sender", "rule", "connection"}.isdisjoint(watched.system)
             admits = asked or not plan.target(queue.name).plain
-            self._tx.queues.set_watcher(queue, "rules", watched is not None or queue.name in plan.echoes)
+            reads = watched is not None or queue.name in plan.echoes
+            if reads:
+                check_reader(self._tx, queue, "rules")
+            self._tx.queues.set_watcher(queue, "rules", reads)
+            if admits and not queue.admission & Admission.RULES:
+                check_entry(self._tx, queue)
             if admits or queue.admission & Admission.RULES:
                 queue = self._tx.queues.locked(queue.id)  # whoever is sending to it finishes first
                 self._tx.queues.set_admission(queue, Admission.RULES, admits)
@@ -197,6 +207,19 @@ class _Writing:
             if now and not was and queue.keep == Keep.SLICED:
                 # Until now a sweep took every processed message of this queue; from now on only those noted.
                 self._tx.slices.spend(self._tx.retention.processed(queue))
+
+    def _set_ports(self) -> None:
+        """Have messages sent that go to partners, also those that have waited from before."""
+        tx = self._tx
+        ports = ports_of(self._new.queues.values(), tx.endpoints.all())
+        tx.endpoints.set_ports(ports)
+        sending = {port.queue for port in ports if port.direction in (OUT, ANSWER)}
+        for name in {**self._old.queues, **self._new.queues}:
+            queue = tx.queues.named(name)
+            if queue is not None and (name in sending) != bool(queue.admission & Admission.SENDING):
+                tx.queues.set_admission(queue, Admission.SENDING, name in sending)
+                if name in sending:
+                    tx.outbox.add_waiting(queue)
 
     @staticmethod
     def _sliced(program: Program, slicing: str) -> tuple[str, ...]:
@@ -209,12 +232,15 @@ def _sliced_by(program: Program, slicing: str) -> tuple[str, str]:
     return name, property_type(program, name)
 
 
-def load_collection(store: Store, name: str, documents: Mapping[str, str]) -> int:
-    """Replace the documents of a collection; answers with the version of the definitions."""
+def load_collection(
+    store: Store, name: str, documents: Mapping[str, str], check: Callable[[Transaction], None] = lambda _: None
+) -> int:
+    """Replace the documents of a collection, unless ``check`` raises; answers with the version of the definitions."""
 
     def work(tx: Transaction) -> int:
         if name not in read(tx).collections and name not in masters(tx):
             raise CollectionUnknown(name=name)
+        check(tx)
         body = {"documents": list(documents.values()), "files": list(documents)}
         version = tx.definitions.define(Definition(COLLECTION, name, body), {"collection": name})
         tx.wake()

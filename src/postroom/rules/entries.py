@@ -19,9 +19,9 @@ from postroom.model.message import NO_PROPERTIES, check_properties
 from postroom.model.moment import in_microseconds
 from postroom.model.schema import check_schema
 from postroom.model.xmltext import attribute
-from postroom.rules.compilation.plan import Plan, Target
+from postroom.rules.compilation.plan import DUE, Plan, Query, Target
 from postroom.rules.compilation.translation import SYSTEM
-from postroom.rules.evaluation.saxon_format import answer, batch, element, parts
+from postroom.rules.evaluation.saxon_format import Answer, Failed, answer, batch, element, parts
 from postroom.rules.evaluation.xquery import Evaluator, QueryFailed, saxon
 
 #: Written by the system alone: a sender or a rule may not claim them.
@@ -30,6 +30,7 @@ _INTEGERS = frozenset(
     "integer int long short byte nonNegativeInteger positiveInteger nonPositiveInteger negativeInteger "
     "unsignedInt unsignedLong unsignedShort unsignedByte".split()
 )
+_DIGITS_MAX = 20  # of a whole number in its canonical form, with its sign
 _DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 
 Properties = dict[str, Any]
@@ -41,7 +42,7 @@ class Entry(NamedTuple):
     properties: str
     slices: tuple[tuple[str, str], ...] = ()
     entries: tuple[tuple[str, str], ...] = ()
-    delay: int | None = None  # microseconds in an echo queue
+    delay: int | None = None  # microseconds in an echo queue; a moment, if it is negative
 
 
 class Candidate(NamedTuple):
@@ -56,36 +57,58 @@ def admit(
     plan: Plan, target: Target, candidates: Sequence[Candidate], evaluator: Evaluator | None = None
 ) -> list[Entry | Failure]:
     """Work out what messages from outside (of any kind) get in a queue, set at a time."""
-    found: list[Entry | Failure | None] = [_refused(target, each) for each in candidates]
-    todo = [number for number, refusal in enumerate(found) if refusal is None]
-    if not target.entry_query:
+    entries: list[Entry | Failure | None] = [_refused(target, candidate) for candidate in candidates]
+    todo = [number for number, refusal in enumerate(entries) if refusal is None]
+    if not target.entry_queries:
         for number in todo:
             each = candidates[number]
-            found[number] = finish(plan, target, dict(each.explicit), each.system, (), each.document)
-        return [each for each in found if each is not None]
+            entries[number] = finish(plan, target, dict(each.explicit), each.system, (), each.document, evaluator)
+        return [each for each in entries if each is not None]
     shown = []
     for number in todo:
         document, explicit, _ = candidates[number]
         given = "".join(f"<p{attributes(name, value)}</p>" for name, value in explicit.items())
         shown.append(f"<m>{given}{element(document, plan)}</m>")
     try:
-        said = parts((evaluator or saxon()).run(target.entry_query, batch(shown)), plan.mark) if shown else []
+        answers = _asked(plan, target, batch(shown), len(shown), evaluator or saxon())
     except QueryFailed as error:
         why = f"{error.what}{_suspects(target)}"
-        return [Failure("system", error.code, why) if each is None else each for each in found]
-    for number, part in zip(todo, said, strict=True):
+        return [Failure("system", error.code, why) if each is None else each for each in entries]
+    for number, part in zip(todo, answers, strict=True):
         told = answer(part, plan.mark)
         if told.failed is not None:
-            _, code, why = told.failed
+            code, why = told.failed.code, told.failed.description
             if not code.startswith("PR"):  # our own say whose it is
                 why += _suspects(target, candidates[number].explicit)
-            found[number] = Failure("application", code, why)
+            entries[number] = Failure("application", code, why, place=place(target.entry_queries[0], told.failed))
         else:
-            properties = {name: value_of(name, kind, text, target) for name, kind, text in told.properties}
-            found[number] = finish(
-                plan, target, properties, candidates[number].system, tuple(told.entries), candidates[number].document
-            )
-    return [each if each is not None else Failure("system", "PR0000", "no answer") for each in found]
+            entries[number] = _finished(plan, target, told, candidates[number], evaluator)
+    return [each if each is not None else Failure("system", "PR0000", "no answer") for each in entries]
+
+
+def _finished(
+    plan: Plan, target: Target, told: Answer, candidate: Candidate, evaluator: Evaluator | None
+) -> Entry | Failure:
+    try:
+        properties = {name: value_of(name, kind, text, target) for name, kind, text in told.properties}
+    except PropertyInvalid as error:
+        return Failure("message", error.code, str(error))
+    return finish(plan, target, properties, candidate.system, tuple(told.entries), candidate.document, evaluator)
+
+
+def _asked(plan: Plan, target: Target, document: str, count: int, evaluator: Evaluator) -> list[str]:
+    """What the queries of a queue say of each message, one after another."""
+    values = [""] * count
+    for query in target.entry_queries if count else ():
+        answers = parts(evaluator.run(query.text, document), plan.mark)
+        values = [before + more for before, more in zip(values, answers, strict=True)]
+    return values
+
+
+def place(query: Query, failed: Failed) -> str | None:
+    """Where in the program an error is, if it is known."""
+    known = query.place(failed.line, failed.column, failed.module) if failed.line else None
+    return None if known is None else str(known)
 
 
 def _suspects(target: Target, explicit: Collection[str] = ()) -> str:
@@ -108,20 +131,24 @@ def finish(
     system: Mapping[str, Any],
     entries: tuple[tuple[str, str], ...],
     document: Document,
+    evaluator: Evaluator | None = None,
 ) -> Entry | Failure:
     """The last part, when all values are known: schema, slices, echo, limits."""
     everything = {**properties, **system}
     try:
-        said = _said(tuple(everything.items()), tuple(map(type, everything.values())))
+        written = _said(tuple(everything.items()), tuple(map(type, everything.values())))
     except PropertyInvalid as error:
         return Failure("message", error.code, str(error))
     if target.plain:
-        return _checked_size(document) or Entry(said)
+        return _checked_size(document) or Entry(written)
     if target.schema is not None:
         try:
-            check_schema(target.schema, document.body if document.format == "xml" else None)
+            fits = check_schema if evaluator is None else evaluator.fits
+            fits(target.schema, document.body if document.format == "xml" else None)
         except SchemaInvalid as error:
             return Failure("message", error.code, str(error))
+        except QueryFailed as error:
+            return Failure("system", error.code, error.what)
     too_large = _checked_size(document)
     if too_large is not None:
         return too_large
@@ -132,23 +159,28 @@ def finish(
             return waited
         delay = waited
     slices = _slices(target, everything)
-    return slices if isinstance(slices, Failure) else Entry(said, slices, entries, delay)
+    return slices if isinstance(slices, Failure) else Entry(written, slices, entries, delay)
 
 
 def _slices(target: Target, properties: Mapping[str, Any]) -> tuple[tuple[str, str], ...] | Failure:
     """The slices that a message enters: each is known by a property's value."""
-    found = tuple((name, text_of(properties[property])) for name, property in target.slicings if property in properties)
-    for name, value in found:
+    pairs = tuple((name, text_of(properties[property])) for name, property in target.slicings if property in properties)
+    for name, value in pairs:
         if len(value.encode()) > SLICE_KEY_BYTES_MAX:
             why = f"a slice of {name} is known by at most {SLICE_KEY_BYTES_MAX} bytes"
             return Failure("message", PropertyInvalid.code, why)
-    return found
+    return pairs
 
 
 def _checked_size(document: Document) -> Failure | None:
     if len(document.body) > BODY_BYTES_MAX // 4 and len(document.body.encode()) > BODY_BYTES_MAX:
         return Failure("message", BodyTooLarge.code, f"the body is larger than {BODY_BYTES_MAX} bytes")
     return None
+
+
+def said(properties: Mapping[str, Any]) -> str:
+    """Properties as they are stored."""
+    return _said(tuple(properties.items()), tuple(map(type, properties.values())))
 
 
 @lru_cache(maxsize=10_000)
@@ -163,6 +195,8 @@ def value_of(name: str, kind: str | None, text: str, target: Target) -> Any:
         kind = next((each.type for each in target.properties if each.name == name), "string")
     if kind == "boolean":
         return text == "true"
+    if kind in _INTEGERS and len(text) > _DIGITS_MAX:
+        raise PropertyInvalid(name=name, why="the whole number does not fit into 64 bits")
     return int(text) if kind in _INTEGERS else text
 
 
@@ -184,6 +218,12 @@ def stored(properties: str) -> Properties:
     return {} if properties == NO_PROPERTIES else json.loads(properties)
 
 
+def settable(target: Target, properties: Mapping[str, Any]) -> Properties:
+    """Of the properties of a message those that a sender may set: the others are set and computed once more."""
+    fixed = {each.name for each in target.properties if each.fixed}
+    return {name: value for name, value in properties.items() if name not in fixed | RESERVED}
+
+
 def _refused(target: Target, candidate: Candidate) -> Failure | None:
     for name in candidate.explicit:
         if name in RESERVED:
@@ -198,10 +238,12 @@ def _delay(plan: Plan, properties: Mapping[str, Any]) -> int | Failure:
     goal = properties.get("target")
     if not isinstance(goal, str) or (plan.known and goal not in plan.known):
         return Failure("application", "PR0004", f"an echo queue needs the property target, a queue; it is {goal!r}")
+    if type(properties.get(DUE)) is int:  # it waits for something until a moment
+        return -max(1, int(properties[DUE]))
     seconds = timeout_seconds(properties.get("timeout"))
     if seconds is None or not 0 <= seconds <= ECHO_SECONDS_MAX:
-        said = properties.get("timeout")
-        why = f"an echo queue needs the property timeout, seconds or a duration such as PT5M; it is {said!r}"
+        value = properties.get("timeout")
+        why = f"an echo queue needs the property timeout, seconds or a duration such as PT5M; it is {value!r}"
         return Failure("application", "PR0004", why)
     return in_microseconds(seconds)
 

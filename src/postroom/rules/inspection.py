@@ -8,7 +8,7 @@ from typing import Any
 from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.errors import DefinitionUnknown
 from postroom.model.definitions import nearest
-from postroom.rules.compilation.plan import Plan
+from postroom.rules.compilation.plan import Plan, QueuePlan
 from postroom.rules.language.definitions import Program, RuleDefinition
 from postroom.rules.language.expression import read
 
@@ -45,7 +45,7 @@ def explain(program: Program, plan: Plan, name: str) -> Explanation:
     rule = program.rules.get(name)
     if rule is None:
         raise DefinitionUnknown(name=f"rule {name}", nearest=nearest(name, program.rules))
-    body = read(rule.body.text, 0, len(rule.body.text))
+    body = read(rule.body.text, 0, len(rule.body.text), program.prolog(rule.module).namespaces)
     watches = _watched(program, rule)
     reads = dict.fromkeys(str(each) for queue in watches for each in _reads(program, plan, queue, rule))
     return Explanation(
@@ -55,9 +55,9 @@ def explain(program: Program, plan: Plan, name: str) -> Explanation:
         watches,
         tuple(reads),
         tuple(dict.fromkeys(each.queue for enqueue in body.enqueues for each in enqueue.sent)),
-        tuple(dict.fromkeys(each.slicing or rule.target for each in body.resets)),
+        tuple(dict.fromkeys(reset.slicing or rule.target for reset in body.resets)),
         tuple(program.error_queues(watches[0], name)) if watches else (),
-        {queue: plan.queues[queue].query for queue in watches if queue in plan.queues},
+        {queue: _query(plan.queues[queue], name) for queue in watches if queue in plan.queues},
     )
 
 
@@ -68,13 +68,22 @@ def error_queues(plan: Plan) -> list[str]:
 
 def _watched(program: Program, rule: RuleDefinition) -> tuple[str, ...]:
     slicing = program.slicings.get(rule.target)
-    return program.sliced(slicing) if slicing else (rule.target,)
+    comes = program.sliced(slicing) if slicing else (rule.target,)
+    return comes if rule.unless is None else (*comes, rule.due)
 
 
 def _reads(program: Program, plan: Plan, queue: str, rule: RuleDefinition) -> tuple[Any, ...]:
     """What this rule alone reads, of all that the rules of its queue do."""
-    from postroom.rules.compilation.translation import Surroundings, translated
+    from postroom.rules.compilation.environment import environment
+    from postroom.rules.compilation.translation import Surroundings, composed, declared
 
-    around = Surroundings(program, queue, plan.mark)
-    translated(rule, around)
+    known = environment(program, rule.module)
+    around = Surroundings(program, queue, plan.mark, environment=known)
+    composed(rule, around, 0)
+    declared(around, [read(rule.body.text, 0, len(rule.body.text), known.prolog.namespaces)])
     return tuple(around.reads)
+
+
+def _query(plan: QueuePlan, rule: str) -> str:
+    """The query that evaluates a rule, with others of its queue."""
+    return plan.query_of(plan.rules.index(rule)).text

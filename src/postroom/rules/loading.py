@@ -6,40 +6,51 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from postroom.engine.language import Load, Terms, Trial, TrialResult
+from postroom.engine.language import Load, Symbol, Terms, Trial, TrialResult
+from postroom.engine.schema_process import compile_bounded
+from postroom.errors import FileUnreadable, ProgramInvalid
+from postroom.model.definitions import Problem, refuse
 from postroom.model.paths import printable, text_of
-from postroom.model.schema import compile_schema
+from postroom.model.schema import gathered, renamed
+from postroom.model.wsdl import Unusable, gathered_wsdl
 from postroom.rules import catalog, tryout
 from postroom.rules.compilation import checks
+from postroom.rules.compilation.ports import is_wsdl
 from postroom.rules.evaluation import verification
-from postroom.rules.language.definitions import AnyDefinition, Program, QueueDefinition
+from postroom.rules.language.definitions import AnyDefinition, LibraryDefinition, Program, QueueDefinition
 from postroom.rules.language.printing import written
-from postroom.rules.language.reader import parse
+from postroom.rules.language.reader import parse, parse_library
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
 
 
 class RuleLanguage:
     suffix = ".demaq"
+    others = (".xqm",)  # library modules of XQuery, which programs import
     defines = "rule programs"
 
     def read(self, files: Sequence[Path]) -> Modules:
-        return Modules(
-            tuple(
-                _with_schema(definition, file.parent)
-                for file in files
-                for definition in parse(text_of(file), printable(file))
-            )
-        )
+        return Modules(tuple(definition for file in files for definition in _definitions(file)))
 
-    def printed(self, tx: Transaction) -> dict[str, bytes]:
+    def printed(self, tx: Transaction, version: int | None = None) -> dict[str, bytes]:
         """One file for each module, and one for each schema."""
         files: dict[str, bytes] = {}
-        for definition in catalog.read(tx).definitions:
+        named: dict[str, str] = {}  # interfaces and policies by their texts: queues of one port share them
+        # Declarations stand first in a file, and those of a module are printed with its name.
+        for definition in sorted(catalog.read(tx, version).definitions, key=lambda each: each.what != "module"):
+            if isinstance(definition, LibraryDefinition):
+                files[definition.file] = written(definition).encode()
+                continue
             if isinstance(definition, QueueDefinition) and definition.schema_text is not None:
                 schema = f"{definition.name}.xsd"
-                files[schema] = definition.schema_text.encode()
+                parts = renamed(definition.schema_text, definition.name, schema)
+                files |= {name: text.encode() for name, text in parts.items()}
                 definition = replace(definition, schema=schema)
+            if isinstance(definition, QueueDefinition):
+                definition, more = _as_files(definition, named)
+                files |= more
+            if isinstance(definition, QueueDefinition) and definition.rule is not None:
+                continue  # it comes with its rule
             module = f"{definition.module}{self.suffix}"
             files[module] = files.get(module, b"") + f"{written(definition)}\n".encode()
         return files
@@ -55,6 +66,12 @@ class Modules:
     def count(self) -> int:
         return len(self.definitions)
 
+    def symbols(self) -> Iterator[Symbol]:
+        named = (
+            definition for definition in self.definitions if definition.what != "system"
+        )  # that has no name of its own
+        return (Symbol(each.what, each.name, each.position) for each in named)
+
     def check(self, store: Store | None, *, alone: bool) -> None:
         if store is not None:
             store.read(lambda tx: catalog.check(tx, self.definitions))
@@ -68,11 +85,54 @@ class Modules:
         return tryout.tried(trial.store, self.definitions, trial.since)
 
 
+def _definitions(file: Path) -> Iterator[AnyDefinition]:
+    if file.suffix in RuleLanguage.others:
+        yield parse_library(text_of(file), printable(file))
+        return
+    for definition in parse(text_of(file), printable(file)):
+        yield _with_interface(_with_schema(definition, file.parent), file.parent)
+
+
 def _with_schema(definition: AnyDefinition, folder: Path) -> AnyDefinition:
     """A queue with the text of its schema: the room must not depend on a file that may change or go."""
     if not isinstance(definition, QueueDefinition) or definition.schema is None:
         return definition
     file = folder / definition.schema
-    text = text_of(file)
-    compile_schema(text, printable(file))
+    text = gathered(text_of(file), file.name, lambda beside: text_of(file.parent / beside))
+    compile_bounded(text, printable(file))
     return replace(definition, schema_text=text)
+
+
+def _with_interface(definition: AnyDefinition, folder: Path) -> AnyDefinition:
+    """A queue with the texts of its interface and its policies."""
+    if not isinstance(definition, QueueDefinition):
+        return definition
+    try:
+        if definition.interface is not None and is_wsdl(definition.interface):
+            file = folder / definition.interface
+            text = gathered_wsdl(text_of(file), file.name, lambda beside: text_of(file.parent / beside))
+            definition = replace(definition, interface_text=text)
+        policies = tuple(
+            policy if policy.file is None else replace(policy, text=text_of(folder / policy.file))
+            for policy in definition.policies
+        )
+        return replace(definition, policies=policies)
+    except (FileUnreadable, Unusable) as error:
+        refuse(ProgramInvalid, [Problem(definition.position, f"{definition.name}: {error}", "interface-read")])
+
+
+def _as_files(queue: QueueDefinition, named: dict[str, str]) -> tuple[QueueDefinition, dict[str, bytes]]:
+    """A queue whose interface and policies are files of its own name, or of another's that has the same; and these."""
+    files: dict[str, bytes] = {}
+    if queue.interface_text is not None:
+        name = named.setdefault(queue.interface_text, f"{queue.name}.wsdl")
+        if name == f"{queue.name}.wsdl":
+            files |= {file: text.encode() for file, text in renamed(queue.interface_text, queue.name, name).items()}
+        queue = replace(queue, interface=name)
+    policies = []
+    for policy in queue.policies:
+        if (text := policy.text) is not None:
+            policy = replace(policy, file=named.setdefault(text, f"{queue.name}-{policy.extension}.xml"))
+            files[str(policy.file)] = text.encode()
+        policies.append(policy)
+    return replace(queue, policies=tuple(policies)), files

@@ -11,6 +11,7 @@ from postroom.model.definitions import nearest
 from postroom.model.key import key_number
 from postroom.model.message import Message, Stored
 from postroom.rules.catalog import Programs
+from postroom.rules.compilation.plan import Plan
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.queues import Keep, Queue
 from postroom.store.kernel.transaction import Transaction
@@ -94,4 +95,16 @@ def _unsliced(tx: Transaction, programs: Programs) -> list[Queue]:
 def _unsliced_queues(tx: Transaction, programs: Programs) -> list[Queue]:
     plan = programs.plan(tx)
     queues = [queue for queue in tx.queues.all() if queue.keep == Keep.SLICED]
-    return [queue for queue in queues if not plan.target(queue.name).slicings]
+    asked = _asked(tx, plan)
+    return [queue for queue in queues if not plan.target(queue.name).slicings and queue.name not in asked]
+
+
+def _asked(tx: Transaction, plan: Plan) -> set[str]:
+    """The queues that are asked, when their time has come, whether something came that messages wait for."""
+    names: set[str] = set()
+    for due, absence in plan.absences.items():
+        states = [tx.queues.named_to_read(name) for name in (absence.waiting, due)]
+        if any(state is not None and state.unprocessed for state in states):
+            for read in plan.queues[due].reads:
+                names.add(plan.indexes[read.name].queue if read.kind == "index" else read.name)
+    return names

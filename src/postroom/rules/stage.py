@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from postroom.engine.holding import Divided
 from postroom.engine.steps.stage import Share
 from postroom.engine.steps.watching import WatchingStage
 from postroom.rules.catalog import Programs
+from postroom.rules.compilation.plan import free_of
+from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
 
 
@@ -21,3 +24,11 @@ class RulesStage(WatchingStage):
         from postroom.rules.evaluation.share import RulesShare  # pyarrow takes half a second: only when it is needed
 
         return RulesShare(plan)
+
+    def divided(self, tx: Transaction) -> Divided:
+        plan = self._programs.plan(tx)
+        return Divided(frozenset({*plan.queues, *plan.echoes}), free_of(plan))
+
+    def worker_module(self, store: Store) -> str:
+        plan = store.read(self._programs.plan)
+        return "postroom.rules.evaluation.worker" if plan.queues or plan.echoes else ""

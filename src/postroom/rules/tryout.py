@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
+from postroom.engine.steps.effects import Arrival
 from postroom.engine.steps.step import base_of
 from postroom.engine.steps.tryout import Tried, begins
 from postroom.limits import TRYOUT_SECONDS
 from postroom.model.key import key_text
-from postroom.model.message import Stored
+from postroom.model.message import Draft, Stored
 from postroom.rules import catalog
 from postroom.rules.compilation.plan import Plan
 from postroom.rules.evaluation.arrivals import arrivals_of
@@ -23,6 +24,24 @@ from postroom.rules.evaluation.xquery_process import BoundedXQuery
 from postroom.rules.language.definitions import AnyDefinition
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
+
+
+def tried_alone(store: Store, programs: catalog.Programs, queue: str, draft: Draft) -> Tried | None:
+    """What the rules in force would do with a message if it were sent to a queue now; None if no rule watches it."""
+
+    def work(tx: Transaction) -> tuple[Plan, list[Arrival], Any]:
+        plan = programs.plan(tx)
+        stored = Stored(
+            0, queue, tx.now, None, draft.type, draft.format, draft.body, b"", draft.properties, None, 0, 0, 0
+        )
+        arrivals = arrivals_of(plan, tx, [stored]) if queue in plan.queues else []
+        return plan, arrivals, base_of(tx, arrivals)
+
+    plan, arrivals, base = store.read(work)
+    if not arrivals:
+        return None
+    effects = evaluate_alone(plan, arrivals, base, BoundedXQuery(TRYOUT_SECONDS))
+    return Tried("", queue, effects.get(0, ()))
 
 
 def tried(store: Store, proposed: Sequence[AnyDefinition], since: datetime | None) -> Iterator[Tried]:
@@ -36,9 +55,9 @@ def tried(store: Store, proposed: Sequence[AnyDefinition], since: datetime | Non
         filled = frozenset(catalog.planned(tx, catalog.read(tx), 0, mark).indexes)
         plan = catalog.planned(tx, program, 0, mark, filled)
         watched = [queue for queue, each in plan.queues.items() if mine & set(each.rules)]
-        found = [stored for queue in watched for stored in tx.slices.queue(queue) if stored.sound]
+        messages = [stored for queue in watched for stored in tx.slices.queue(queue) if stored.sound]
         after = begins(since)
-        return plan, sorted((each for each in found if each.created >= after), key=lambda each: each.key)
+        return plan, sorted((each for each in messages if each.created >= after), key=lambda each: each.key)
 
     plan, messages = store.read(work)
     for start in range(0, len(messages), 500):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from postroom.errors import ArgumentInvalid, SphereAborted
+from postroom.model.arguments import check_methods
 from postroom.model.message import Message
 from postroom.model.moment import in_microseconds
 from postroom.spheres import outcome, sending
@@ -17,6 +18,7 @@ from postroom.spheres.settling import forget, settle
 from postroom.store.kernel.transaction import Transaction
 
 
+@check_methods
 class Acting(Sender):
     """What is done here shares the outcome of the sphere."""
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from time import monotonic
 
 from postroom.engine.machine import SPHERES
@@ -130,16 +131,16 @@ class Compensator:
                 self._rest(waiter, due)
         return total
 
-    def once(self) -> Checked:
+    def once(self, most: float = inf) -> Checked:
         """One check: waits until each owner has sent a heartbeat or is known to have ended, at most one interval.
 
-        It takes longer, within limits, if the store blocks the engine itself. It does not restrict later spheres: if
-        one with a slower heartbeat is started meanwhile, the check ends.
+        It takes longer, within limits, if the store blocks the engine itself, but not longer than ``most`` seconds. It
+        does not restrict later spheres: if one with a slower heartbeat is started meanwhile, the check ends.
         """
         self._store.read(self._fits)
-        end = monotonic() + self._check * CHECKS_MAX
+        end = monotonic() + min(self._check * CHECKS_MAX, most)
         total = self.check()
-        while total.doubtful and monotonic() < end and not self._stop.wait(self._pause):
+        while total.doubtful and (left := end - monotonic()) > 0 and not self._stop.wait(min(self._pause, left)):
             self._store.read(self._fits)
             total.add(self.check())
         return total

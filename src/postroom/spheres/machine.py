@@ -20,11 +20,13 @@ from collections.abc import Iterable, Sequence
 from postroom.engine.machine import Machine
 from postroom.errors import ArgumentInvalid
 from postroom.limits import QUEUE_NAME_CHARS_MAX, REASON_CHARS_MAX, SPHERE_ID_CHARS_MAX, STATES_MAX
-from postroom.model.body import is_text
+from postroom.model.arguments import check_methods
+from postroom.model.body import is_text, storable
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
 
 
+@check_methods
 class MachineHandle:
     """A machine of a room: each call is one transaction."""
 
@@ -86,6 +88,8 @@ def check_id(argument: str, id: str) -> None:
         raise ArgumentInvalid(
             argument=argument, why=f"1 to {SPHERE_ID_CHARS_MAX} printable characters, no blanks around"
         )
+    if id in (".", ".."):
+        raise ArgumentInvalid(argument=argument, why="'.' and '..' mean other places in the address of a page")
 
 
 def check_reason(reason: str) -> None:
@@ -100,4 +104,4 @@ def reason_of(error: BaseException) -> str:
 
 def clean(reason: str) -> str:
     """Any text as a reason that can be stored."""
-    return "".join(sign if is_text(sign) else "\N{REPLACEMENT CHARACTER}" for sign in reason[:REASON_CHARS_MAX])
+    return storable(reason[:REASON_CHARS_MAX])

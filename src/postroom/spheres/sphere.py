@@ -13,6 +13,7 @@ from types import TracebackType
 from postroom.engine.machine import SPHERES
 from postroom.errors import ParticipantInDoubt, PostroomError, SphereAborted, SphereOver, StoreBusy, StoreError
 from postroom.limits import RETRY_SECONDS, SETTLED_SECONDS
+from postroom.model.arguments import check_methods
 from postroom.model.message import Message
 from postroom.model.moment import in_microseconds
 from postroom.spheres import outcome
@@ -29,6 +30,7 @@ from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.spheres import ABORTED, ACTIVE, COMMITTED, COMMITTING
 
 
+@check_methods
 class Sphere(Acting):
     """A sphere, for its owner. Created by ``room.sphere``."""
 
@@ -47,6 +49,11 @@ class Sphere(Acting):
 
     def _bound(self, message: Message) -> Message:
         return bind(message, self._store, self._access, self._hearts)
+
+    @property
+    def ended(self) -> bool:
+        """Whether its owner has committed or aborted it."""
+        return self._over
 
     @property
     def state(self) -> str:

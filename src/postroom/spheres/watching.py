@@ -11,10 +11,10 @@ from functools import partial
 from time import monotonic, perf_counter
 from typing import Any
 
+from postroom.engine.holding import LEASE
 from postroom.engine.steps.effects import Document
 from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body, made_error_queue
 from postroom.engine.steps.stage import Result, Turn
-from postroom.engine.steps.step import LEASE
 from postroom.errors import ArgumentInvalid, BodyError
 from postroom.limits import PAGE_ROWS, RETRY_SECONDS
 from postroom.model.message import NO_PROPERTIES, Draft
@@ -31,6 +31,9 @@ class Watching:
     def steps(self, turn: Turn) -> Generator[Result] | None:
         due = [watch for watch in turn.store.read(_due) if watch.target not in turn.waiting]
         return self._run(turn, due) if due else None
+
+    def worker_module(self, store: Store) -> str:
+        return ""
 
     def keep_warm(self, store: Store, spark: Callable[[], object]) -> None:
         """Nothing here runs on Spark."""

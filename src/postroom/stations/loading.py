@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from postroom.engine.language import Load, Terms, Trial, TrialResult
+from postroom.engine.evaluators import Evaluators
+from postroom.engine.language import Load, Symbol, Terms, Trial, TrialResult
 from postroom.limits import EVALUATION_SECONDS
 from postroom.model.definitions import Loaded
 from postroom.model.paths import printable, text_of
@@ -26,6 +27,7 @@ class FormLanguage:
     """Trying out procedures needs the network and its interpreter; reading and checking do not."""
 
     suffix = ".form"
+    others = ()
     defines = "types, procedures, counters"
 
     def __init__(self, network: Network | None, interpreter: Interpreter | None) -> None:
@@ -38,8 +40,8 @@ class FormLanguage:
             office = office.joined(reader.read(text_of(file), printable(file)))
         return OfficeFiles(office, self._network, self._interpreter)
 
-    def printed(self, tx: Transaction) -> dict[str, bytes]:
-        text = "\n".join(f"{part}\n" for part in offices.definitions(tx))
+    def printed(self, tx: Transaction, version: int | None = None) -> dict[str, bytes]:
+        text = "\n".join(f"{part}\n" for part in offices.definitions(tx, version))
         return {f"office{self.suffix}": text.encode()} if text else {}
 
 
@@ -54,6 +56,13 @@ class OfficeFiles:
     @property
     def count(self) -> int:
         return self.office.count
+
+    def symbols(self) -> Iterator[Symbol]:
+        for form in self.office.forms:
+            yield Symbol("type", form.name, form.position)
+            yield from (Symbol("field", field.name, field.position) for field in form.fields)
+        yield from (Symbol("procedure", procedure.name, procedure.position) for procedure in self.office.procedures)
+        yield from (Symbol("counter", counter.name, counter.position) for counter in self.office.counters)
 
     def check(self, store: Store | None, *, alone: bool) -> None:
         def work(tx: Transaction | None) -> None:
@@ -73,12 +82,13 @@ class OfficeFiles:
             yield from counter_tryout.tried(trial.store, self.office, trial.since, trial.admit)
 
     def _evaluation(self, trial: Trial) -> Evaluate:
-        """How actions of procedures are worked out: on Spark."""
+        """How actions of procedures are worked out: few in a worker, many on Spark."""
         if self.interpreter is not None and self.interpreter.evaluate is not None:
             return self.interpreter.evaluate
         from postroom.stations.procedures.evaluation import evaluate
 
-        return lambda bench, sets: evaluate(trial.spark(), bench, sets, seconds=EVALUATION_SECONDS)
+        evaluators = Evaluators(trial.spark)
+        return lambda bench, sets: evaluate(evaluators.way(len(sets)), bench, sets, seconds=EVALUATION_SECONDS)
 
 
 class _OfficeLoad(Load):

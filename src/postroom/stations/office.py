@@ -62,11 +62,11 @@ def proposed_forms(tx: Transaction, office: Office) -> dict[str, Edition]:
     return {**Forms().now(tx), **{form.name: Edition(form, version) for form in (ERROR, *office.forms)}}
 
 
-def definitions(tx: Transaction) -> list[Form | Procedure | Counter]:
-    """Everything in force but the system's own type."""
-    forms = [edition.form for name, edition in Forms().now(tx).items() if name != ERROR.name]
-    present = [kept.procedure for kept in procedures.kept(tx)]
-    return [*forms, *present, *(kept.counter for kept in counters.kept(tx))]
+def definitions(tx: Transaction, version: int | None = None) -> list[Form | Procedure | Counter]:
+    """Everything in force, or at a version, but the system's own type."""
+    forms = [edition.form for name, edition in catalog.editions(tx, version).items() if name != ERROR.name]
+    present = [kept.procedure for kept in procedures.kept(tx, version)]
+    return [*forms, *present, *(kept.counter for kept in counters.kept(tx, version))]
 
 
 def load_within(tx: Transaction, office: Office, files: Sequence[str]) -> Loaded:

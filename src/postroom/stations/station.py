@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from postroom.model.body import check_text
 from postroom.model.definitions import nearest
 from postroom.model.key import key_number, key_text
 from postroom.model.message import Stored
+from postroom.model.moment import to_datetime
 from postroom.model.place import place_of
 from postroom.stations.forms.catalog import Edition, Forms
 from postroom.stations.forms.filling import Given, asks_functions, copied, created, modified
@@ -22,7 +24,7 @@ from postroom.stations.mail.mail import Shipped, own
 from postroom.stations.places import desk
 from postroom.stations.places.names import database, is_dossier, mailbox
 from postroom.stations.places.network import CONTROL, Network
-from postroom.stations.places.postmarks import Postmarks, touched
+from postroom.stations.places.postmarks import Postmarks, postmarks, touched
 from postroom.stations.places.postmarks import properties as properties_of
 from postroom.stations.queries.conditions import sketch
 from postroom.stations.queries.images import Answer, Image
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from postroom.stations.queries.sql import Table
 
 Progress = Callable[[int, int], None]
+_AS_OF = "as-of="
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,15 @@ class WaitingMail:
 
     key: str
     type: str
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryItem:
+    """A message as it lies at a station or in its mailbox: since when, and who shipped it last."""
+
+    image: Image
+    sender: str | None
+    since: datetime
 
 
 class Station:
@@ -196,8 +208,11 @@ class Station:
         numbers = [key_number(key) for key in ([keys] if isinstance(keys, str) else keys)]
         return mail.ship(self._network, self.name, self.node, numbers, to)
 
-    def get(self, limit: int | None = None) -> list[str]:
-        """Move waiting mail to this station, oldest first; returns its keys."""
+    def get(self, limit: int | None = None, *, keys: Sequence[str] | None = None) -> list[str]:
+        """Move waiting mail to this station, oldest first, or those of some keys; returns its keys."""
+        if keys is not None:
+            numbers = [key_number(key) for key in keys]
+            return [key_text(key) for key in mail.get_these(self._network, self.name, self.node, numbers)]
         if limit is not None and limit < 1:
             raise ArgumentInvalid(argument="limit", why="at least 1")
         return [key_text(key) for key in mail.get(self._network, self.name, self.node, limit)]
@@ -210,6 +225,25 @@ class Station:
             return [WaitingMail(key_text(stored.key), stored.type or "") for stored in messages]
 
         return self._network.control.read(work)
+
+    def inventory(
+        self, *, mail: bool = False, type: str | None = None, limit: int | None = None
+    ) -> list[InventoryItem]:
+        """The messages of this station, or its mail, as they lie there: the newest first."""
+        if limit is not None and limit < 1:
+            raise ArgumentInvalid(argument="limit", why="at least 1")
+        queue = mailbox(self.name) if mail else database(self.name)
+
+        def work(tx: Transaction) -> list[tuple[Stored, int | None]]:
+            messages = sorted(_held(tx, queue, type), key=lambda stored: -stored.position)[:limit]
+            return [(stored, tx.journal.time_of(stored.position)) for stored in messages if stored.sound]
+
+        held = (self._network.control if mail else self._store()).read(work)
+        images = self._answer([stored for stored, _ in held])
+        return [
+            InventoryItem(image, postmarks(stored.properties).sender, to_datetime(stored.created if at is None else at))
+            for image, (stored, at) in zip(images, held, strict=True)
+        ]
 
     # --- dossiers ---
 
@@ -278,14 +312,17 @@ class Station:
     ) -> Answer:
         """Find messages by example: conditions by field. ``scope`` is local, group, global, or stations=A,B.
 
-        With ``into`` the images are saved as a temporary table of this station, for ``sql``.
+        With ``into`` the images are saved as a temporary table of this station, for ``sql``. The scope as-of=17 looks
+        through what query 17 found, in the table that it was saved as: as it was then.
         """
-        if into is not None and not into.isidentifier():
-            raise ArgumentInvalid(argument="into", why=f"{into!r} is not a name: letters, digits and _")
+        if into is not None:
+            _check_table(into)
         edition = self._edition(type)
         plan = self._planned(edition, {**(fields or {}), **more})
         if scope == "local":
             answer = self._answer(self._found(plan))
+        elif scope.startswith(_AS_OF):
+            answer = self._found_then(plan, scope.removeprefix(_AS_OF))
         else:
             seq, images, damaged = self._question(plan, scope, timeout, progress).images()
             answer = self._images(seq, type, images, damaged)
@@ -320,6 +357,9 @@ class Station:
         plan = self._planned(self._edition(type), {**(fields or {}), **more})
         if scope == "local":
             return None, sum(stored.sound for stored in self._found(plan))
+        if scope.startswith(_AS_OF):
+            then = self._found_then(plan, scope.removeprefix(_AS_OF))
+            return then.seq, len(then)
         return self._question(plan, scope, timeout, progress).count()
 
     def _question(self, plan: Plan, scope: str, timeout: float, progress: Progress | None) -> Question:
@@ -337,6 +377,17 @@ class Station:
 
         return sorted(self._store().read(work), key=lambda stored: stored.key)
 
+    def _found_then(self, plan: Plan, number: str) -> Answer:
+        """Of what an earlier query found and saved, that which is looked for now."""
+        kept = {str(table.query): table.name for table in self.tables() if table.type == plan.type and table.query}
+        if number not in kept:
+            known = f"saved are {', '.join(sorted(kept, key=int))}" if kept else "save one with into"
+            why = f"{self.name} has no table of what query {number[:20]!r} found of {plan.type}; {known}"
+            raise ArgumentInvalid(argument="scope", why=why)
+        then = self.table(kept[number])
+        fitting = [each for each in then.kept if plan.matches(each.body)]
+        return self._images(then.seq, plan.type, fitting, (), is_part=True)
+
     def _answer(self, messages: Sequence[Stored]) -> Answer:
         """Images of messages of this station; what is damaged is named and left out."""
         sound = [stored for stored in messages if stored.sound]
@@ -348,21 +399,41 @@ class Station:
 
         return Answer(None, [kept(stored) for stored in sound], self._network.control.read(work), bad)
 
-    def _images(self, seq: int | None, type: str, found: Sequence[KeptImage], damaged: Sequence[str]) -> Answer:
+    def _images(
+        self,
+        seq: int | None,
+        type: str,
+        images: Sequence[KeptImage],
+        damaged: Sequence[str],
+        *,
+        is_part: bool = False,
+    ) -> Answer:
         """Images in the order of keys, with the forms that they were made with."""
 
         def work(tx: Transaction) -> dict[tuple[str, int], Edition]:
-            return {(type, version): self.forms.at(tx, type, version) for version in {image.form for image in found}}
+            return {(type, version): self.forms.at(tx, type, version) for version in {image.form for image in images}}
 
         editions = self._network.control.read(work)
-        return Answer(seq, sorted(found, key=itemgetter(0)), editions, damaged)
+        return Answer(seq, sorted(images, key=itemgetter(0)), editions, damaged, is_part=is_part)
+
+    def others(self) -> dict[str, str]:
+        """The stations that a message can be shipped to, with their nodes."""
+        return {name: node for name, node in self._network.stations().items() if name != self.name}
 
     # --- temporary tables ---
 
+    def save_table(self, name: str, type: str, answer: Answer) -> None:
+        """Save what a query of a type has found as a temporary table, as ``query`` does with ``into``."""
+        _check_table(name)
+        self._keep(name, self._edition(type), answer)
+
     def _keep(self, name: str, edition: Edition, answer: Answer) -> None:
+        """Only the table of all that a query found has its number: as of that number, nothing is left out."""
+        number = 0 if answer.is_part else answer.seq or 0
+
         def work(tx: Transaction) -> None:
             queue = self._queue(tx)
-            tx.image_tables.keep(queue.id, name, edition.form.name, edition.version, answer.seq or 0, answer.kept)
+            tx.image_tables.keep(queue.id, name, edition.form.name, edition.version, number, answer.kept)
 
         self._store().transact("album", work)
 
@@ -440,6 +511,11 @@ class Station:
 
     def _image(self, stored: Stored) -> Image:
         return Image(key_text(stored.key), place_of(stored.queue), self._made_with(stored).form, stored.body)
+
+
+def _check_table(name: str) -> None:
+    if not name.isidentifier():
+        raise ArgumentInvalid(argument="into", why=f"{name!r} is not a name: letters, digits and _")
 
 
 def _held(

@@ -1,19 +1,19 @@
 """The store on PostgreSQL: for rooms that many machines share.
 
-Every transaction locks the rows of the queues that it changes, so the order of a queue is the order of commits, and
-correctness does not lean on serializable snapshots.
+Every transaction has the queues alone that it changes, so the order of a queue is the order of commits, and correctness
+does not lean on serializable snapshots. Only the shortest ways to send and to receive share them
+(``postgres_express.py``, decision 0054).
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
 import select
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from functools import cache
 from pathlib import Path
+from threading import Lock
 from time import monotonic, sleep
 from typing import Any, LiteralString
 
@@ -33,32 +33,48 @@ from postroom.errors import (
     StoreUnavailable,
 )
 from postroom.limits import BUSY_SECONDS, KEEPALIVE_SECONDS, RECHECK_SECONDS, RETRY_SECONDS, SETTLE_SECONDS
+from postroom.model.message import Draft, Message
 from postroom.model.moment import Clock, system_clock
-from postroom.store.kernel.base import Conflict, Progress, Store, Waiter
-from postroom.store.kernel.session import About, Row, Session
-from postroom.store.kernel.statement import Statement, postgres_words
+from postroom.store.kernel.base import Conflict, Lent, Lines, Progress, Receipt, Waiter
+from postroom.store.kernel.session import Row
+from postroom.store.kernel.transaction import Transaction
 from postroom.store.migrations import MIGRATIONS, for_postgres
+from postroom.store.postgres_express import Lanes, PostgresExpress
+from postroom.store.postgres_session import IDLE, READING, PostgresSession, version
+from postroom.store.proof.replay import Replay
+from postroom.store.proof.verification import COUNTS, beginning, tables
 from postroom.store.urls import pieces, public_url
 
 _MIGRATION_LOCK = 5_067_614_001  # any number that no one else uses for pg_advisory_xact_lock
 _ROOM_EXISTS = "SELECT to_regclass('postroom_schema') IS NOT NULL"
 _NOW: LiteralString = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 _CREATE_SCHEMA = "CREATE TABLE IF NOT EXISTS postroom_schema (version BIGINT PRIMARY KEY)"
-_SCHEMA_VERSION = "SELECT coalesce(max(version), 0) FROM postroom_schema"
 _ADD_VERSION = "INSERT INTO postroom_schema (version) VALUES (%s)"
-_LASTING = """
-SELECT name, setting FROM pg_settings
-WHERE name IN ('server_version', 'fsync', 'full_page_writes', 'synchronous_commit')
-"""
 _BACKEND = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
-#: A process that stands still in a transaction is cut off before those who wait for its locks give up.
-_IDLE: LiteralString = "idle_in_transaction_session_timeout"
-_SETTINGS: tuple[LiteralString, ...] = (
-    "SET lock_timeout = '10s'",
-    f"SET {_IDLE} = '8s'",
-    "SET synchronous_commit = on",  # durable, whatever the server's default
-)
-_READING: LiteralString = f"SET LOCAL {_IDLE} = '60s'"  # nobody waits for one who only reads
+_SETTINGS: LiteralString = f"""
+SET lock_timeout = '10s'; SET {IDLE} = '8s';
+SET synchronous_commit = on;  -- durable, whatever the server's default
+SET default_transaction_isolation = 'read committed';  -- whoever waited for a lock must see what it was held for
+"""
+# Whoever stands in the line of a queue holds a lock of it, shared, in the connection that listens, and has a channel of
+# its own; what ends leases is told to the first of a line and to all who stand in none.
+_WAIT: LiteralString = "LISTEN postroom; LISTEN postroom_ended; SELECT postroom_wait()"
+_WAIT_IN_LINE = """
+LISTEN postroom; LISTEN {channel};
+SELECT postroom_wait(), pg_advisory_lock_shared('messages'::regclass::oid::int, {line})
+"""
+_STOP_WAITING: LiteralString = "UNLISTEN *; SELECT pg_advisory_unlock_all()"
+_WAKE_ALL: LiteralString = "SELECT pg_notify('postroom', '')"
+_WAKE_OTHERS: LiteralString = "SELECT pg_notify('postroom_ended', '')"
+#: Who came first has been idle for the longest: it has said nothing since it stands in its line.
+_WAKE_LINE: LiteralString = """
+SELECT pg_notify('postroom_' || f.pid, '') FROM (
+    SELECT l.pid FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+    WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 AND l.classid = 'messages'::regclass::oid
+        AND l.objid::bigint = %s AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    ORDER BY a.state_change, l.pid LIMIT %s
+) f
+"""
 #: A machine that is gone says nothing: ask, so that neither side keeps a connection to it, and the locks of that.
 _KEPT_ALIVE = {
     "keepalives": 1,
@@ -67,137 +83,9 @@ _KEPT_ALIVE = {
     "keepalives_count": 3,
     "tcp_user_timeout": 4_000 * KEEPALIVE_SECONDS,
 }
-_MANY_NUMBERS = "SELECT nextval('journal_numbers') FROM generate_series(1, %s)"
-
-# The index over messages by queue, state and place: what it leads to, and what there is.
-_INVALID = """
-SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-WHERE i.indrelid IN ('messages'::regclass, 'journal'::regclass, 'queues'::regclass)
-    AND NOT (i.indisvalid AND i.indisready AND i.indislive)
-"""
-_BY_ROWS_ALONE = """
-SELECT set_config(name, 'off', true) FROM unnest(ARRAY['enable_indexscan', 'enable_indexonlyscan', 'enable_bitmapscan'])
-AS s (name)
-"""
-_BY_INDEX_ALONE = """
-SELECT set_config('enable_seqscan', 'off', true), set_config('enable_indexscan', 'on', true),
-    set_config('enable_indexonlyscan', 'on', true)
-"""
-_AS_EVER = "SET LOCAL enable_seqscan TO DEFAULT; SET LOCAL enable_bitmapscan TO DEFAULT"
-_GROUPS = "SELECT queue, state, count(*), sum(position)::bigint FROM messages GROUP BY queue, state"
-_QUEUE_IDS = "SELECT id FROM queues"
-_GROUP = "SELECT count(*), coalesce(sum(position), 0)::bigint FROM messages WHERE queue = %s AND state = %s"
-_REBUILD = "REINDEX TABLE messages"
-
-_BULK_ROWS = 8  # from so many rows on, one statement for all is quicker than one for each
-#: Such a statement over many rows is a COPY, which takes a tenth of the time.
-_PLAIN_INSERT = re.compile(r"\s*INSERT INTO (\w+)\s*\(([\w, ]+)\)\s*VALUES \(\?(?:, \?)*\)\s*$")
 
 
-def _copy(into: re.Match[str]) -> sql.Composed:
-    table, columns = into.groups()
-    names = sql.SQL(", ").join(sql.Identifier(name.strip()) for name in columns.split(","))
-    return sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table), names)
-
-
-def _adapt(statement: str) -> sql.SQL:
-    """A constant statement as PostgreSQL's driver has it."""
-    return _with_marks(postgres_words(statement))
-
-
-@cache
-def _with_marks(words: str) -> sql.SQL:
-    return sql.SQL(words.replace("?", "%s"))
-
-
-def _misled(queue: int, state: int, count: int, places: int, indexed: int, indexed_places: int) -> str:
-    """How the index of messages differs from the table, for the messages of a queue in a state."""
-    what = f"of {count} message(s) of queue {queue} in state {state}, index messages_chain leads to {indexed}"
-    return what if count != indexed else f"{what}, at other places ({indexed_places}, not {places}, in sum)"
-
-
-class PostgresSession(Session):
-    compares_json_numbers = False
-    numbers_without_gaps = False
-
-    def __init__(self, connection: psycopg.Connection[Row], clock: Clock, place: str) -> None:
-        self.connection = connection
-        self.place = place
-        self.clock = clock
-        self.now = 0
-
-    def lock(self, statement: str, *values: Any) -> bool:
-        return self.connection.execute(_adapt(statement), values).fetchone() is not None
-
-    def run(self, statement: str, values: Sequence[Any] = ()) -> int:
-        return self.connection.execute(_adapt(statement), values).rowcount
-
-    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        return self.connection.execute(_adapt(statement), values).fetchall()
-
-    def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
-        return self.connection.execute(_adapt(statement), values).fetchone()
-
-    def many(self, statement: str, values: Iterable[Sequence[Any]]) -> int:
-        rows = values if isinstance(values, list) else list(values)
-        if not rows:
-            return 0
-        with self.connection.cursor() as cursor:
-            into = _PLAIN_INSERT.match(statement) if len(rows) >= _BULK_ROWS else None
-            if into is not None:
-                with cursor.copy(_copy(into)) as copy:
-                    for row in rows:
-                        copy.write_row(row)
-            elif isinstance(statement, Statement) and statement.setwise and len(rows) >= _BULK_ROWS:
-                cursor.execute(_with_marks(statement.setwise), [list(column) for column in zip(*rows, strict=True)])
-            else:
-                cursor.executemany(_adapt(statement), rows)
-            return cursor.rowcount
-
-    def each(self, statement: str, values: Sequence[Sequence[Any]]) -> list[list[Row]]:
-        if not values:
-            return []
-        with self.connection.cursor() as cursor:
-            cursor.executemany(_adapt(statement), values, returning=True)
-            answers = [cursor.fetchall()]
-            while cursor.nextset():
-                answers.append(cursor.fetchall())
-            return answers
-
-    def append(self, statement: str, values: Sequence[Any]) -> int:
-        # The number is drawn after the queue's row is locked, so within a queue numbers grow in the order of commits.
-        return int(self.connection.execute(_adapt(statement), values).fetchall()[0][0])
-
-    def take_time(self) -> None:
-        self.connection.execute(_READING)
-
-    def about(self) -> About:
-        settings = {row[0]: row[1] for row in self.connection.execute(_LASTING)}
-        return About("PostgreSQL", settings.pop("server_version"), _version(self.connection), settings)
-
-    def damage(self) -> list[str]:
-        """Whether the index that messages are taken by has what the table has; pg_amcheck on the server sees more."""
-        wrong = [f"index {name} is not valid" for (name,) in self.connection.execute(_INVALID)]
-        self.connection.execute(_BY_ROWS_ALONE)
-        by_rows = {(row[0], row[1]): row[2:] for row in self.connection.execute(_GROUPS)}
-        self.connection.execute(_BY_INDEX_ALONE)
-        unprocessed = [(row[0], 1) for row in self.connection.execute(_QUEUE_IDS)]
-        groups = sorted({*by_rows, *unprocessed})
-        by_index = {group: self.connection.execute(_GROUP, group).fetchall()[0] for group in groups}
-        self.connection.execute(_AS_EVER)
-        pairs = [(group, by_rows.get(group, (0, 0)), indexed) for group, indexed in by_index.items()]
-        return wrong + [_misled(*group, *told, *indexed) for group, told, indexed in pairs if told != indexed]
-
-    def rebuild_indexes(self) -> None:
-        self.connection.execute(_REBUILD)
-
-    def journal_numbers(self, count: int) -> Sequence[int]:
-        return sorted(row[0] for row in self.connection.execute(_MANY_NUMBERS, (count,)))
-
-
-class PostgresStore(Store):
-    session: PostgresSession
-
+class PostgresStore(PostgresExpress):
     def __init__(self, url: str, *, actor: str, create: bool = True, clock: Clock = system_clock) -> None:
         self._url = url
         connection = _connect(url)
@@ -207,6 +95,9 @@ class PostgresStore(Store):
             connection.close()
             raise _ours(error) from error
         self._backend = connection.info.backend_pid
+        self._resting: list[psycopg.Connection[Row]] = []  # of those who waited
+        self._lanes = Lanes(lambda: PostgresStore(url, actor=actor, create=False, clock=clock))
+        self._own_actor = actor
         super().__init__(PostgresSession(connection, clock, public_url(url)), actor)
 
     @property
@@ -214,22 +105,64 @@ class PostgresStore(Store):
         return self._url
 
     @contextlib.contextmanager
-    def _listening(self) -> Iterator[Waiter]:
-        with contextlib.closing(_connect(self._url)) as connection:
-            try:
-                connection.execute("LISTEN postroom")
-            except psycopg.Error as error:
-                raise _ours(error) from error
-            with contextlib.closing(ListenWaiter(connection)) as waiter:
+    def _listening(self, line: int | None) -> Iterator[Waiter]:
+        connection = self._listener(line)
+        waiter = ListenWaiter(connection)
+        try:
+            with contextlib.closing(waiter):
                 yield waiter
+        except BaseException:
+            waiter.pass_on()  # what it was woken for it has perhaps not looked at
+            raise
+        finally:
+            self._rest(connection, line, waiter.passes)
+
+    def _rest(self, connection: psycopg.Connection[Row], line: int | None, passes: bool) -> None:
+        """Nobody need be notified while nobody waits; and whoever waits next need not connect."""
+        try:
+            connection.execute(_STOP_WAITING)
+            own = f"postroom_{connection.info.backend_pid}"
+            passes |= any(told.channel == own for told in list(connection.notifies(timeout=0)))
+            if line is not None and passes:
+                connection.execute(_WAKE_LINE, (line, 1))
+        except psycopg.Error:
+            connection.close()  # the next wait makes another, and tells what is wrong
+            return
+        if self.stopped:
+            connection.close()
+        else:
+            self._resting.append(connection)
+
+    def _listener(self, line: int | None) -> psycopg.Connection[Row]:
+        """A connection that is notified, one of before if there is one that still works."""
+        while self._resting:
+            connection = self._resting.pop()
+            try:
+                _begin_waiting(connection, line)
+                return connection
+            except psycopg.Error:
+                connection.close()
+        connection = _connect(self._url)
+        try:
+            _begin_waiting(connection, line)
+        except psycopg.Error as error:
+            connection.close()
+            raise _ours(error) from error
+        return connection
 
     def copy_to(self, file: Path, progress: Progress) -> None:
-        from postroom.store.upkeep.portable import write
+        from postroom.store.upkeep.portable import Counted, write
 
         try:
             with contextlib.closing(_connect(self._url)) as connection:
                 connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                write(connection, file, progress)
+                tx = Transaction(PostgresSession(connection, self.session.clock, self.session.place), self.actor)
+                replay = Replay(beginning(tx), tables(tx))
+                for line in tx.journal.lines():
+                    replay.hear(line)
+                numbers = {**replay.left, **{key: place.number for key, place in replay.told.messages.items()}}
+                queues = {row[0]: row[1:] for row in tx.session.rows(COUNTS)}
+                write(connection, Counted(numbers, queues), file, progress)
         except psycopg.Error as error:
             raise _ours(error) from error
 
@@ -244,14 +177,73 @@ class PostgresStore(Store):
                 self._raise_ours(error)
             self._stop("the room was restored; open it again")
 
-    def waiter(self) -> AbstractContextManager[Waiter]:
-        return self._listening()
+    # Threads that share this store take turns, but for what has a lane: a commit waits for the disk, and others may go
+    # along with it.
+
+    def send_one(self, queue: int, draft: Draft, receipt: Receipt | None = None) -> int | None:
+        if self._mutex.acquire(blocking=False):
+            try:
+                return super().send_one(queue, draft, receipt)
+            finally:
+                self._mutex.release()
+        with self._lane() as lane:
+            return PostgresExpress.send_one(lane, queue, draft, receipt)
+
+    def send_some(self, queue: int, drafts: Sequence[Draft]) -> Sequence[int] | None:
+        with self._lane() as lane:
+            return PostgresExpress.send_some(lane, queue, drafts)
+
+    def receive_one(self, queue: int) -> Message | None:
+        if self._mutex.acquire(blocking=False):
+            try:
+                return super().receive_one(queue)
+            finally:
+                self._mutex.release()
+        with self._lane() as lane:
+            return PostgresExpress.receive_one(lane, queue)
+
+    def lease_one(self, queue: int, owner: str, microseconds: int) -> Lent | None:
+        with self._lane() as lane:
+            return PostgresExpress.lease_one(lane, queue, owner, microseconds)
+
+    def lease_some(self, queue: int, owner: str, microseconds: int, most: int) -> list[Lent] | None:
+        with self._lane() as lane:
+            return PostgresExpress.lease_some(lane, queue, owner, microseconds, most)
+
+    def done_one(self, fence: int) -> bool:
+        with self._lane() as lane:
+            return PostgresExpress.done_one(lane, fence)
+
+    def turn_one(self, fence: int, queue: int, owner: str, microseconds: int) -> tuple[bool, Lent | None]:
+        with self._lane() as lane:
+            return PostgresExpress.turn_one(lane, fence, queue, owner, microseconds)
+
+    def done_some(self, fences: Sequence[int]) -> bool:
+        with self._lane() as lane:
+            return PostgresExpress.done_some(lane, fences)
+
+    @contextlib.contextmanager
+    def _lane(self) -> Iterator[PostgresExpress]:
+        """This store if it is free, else one with a connection of its own."""
+        if self._mutex.acquire(blocking=False):
+            try:
+                yield self
+            finally:
+                self._mutex.release()
+        elif self.stopped or self.actor != self._own_actor:  # someone acts for another: wait until that is over
+            yield self
+        else:
+            with self._lanes.one() as lane:
+                yield lane or self
+
+    def waiter(self, line: int | None = None) -> AbstractContextManager[Waiter]:
+        return self._listening(line)
 
     def _begin(self) -> None:
         self._start(f"BEGIN ISOLATION LEVEL READ COMMITTED; {_NOW}")
 
     def _begin_reading(self) -> None:
-        self._start(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_NOW}; {_READING}")
+        self._start(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_NOW}; {READING}")
 
     def _start(self, statements: LiteralString) -> None:
         try:
@@ -264,7 +256,11 @@ class PostgresStore(Store):
             raise _ours(error) from error
         # The server's time: clocks of many machines differ, and leases must not. A test's clock wins.
         clock = self.session.clock
-        self.session.now = told[0] if clock is system_clock and told else clock()
+        if clock is system_clock and told:
+            self.session.now = told[0]
+            self._set_time(told[0])
+        else:
+            self.session.now = clock()
 
     def _commit(self) -> None:
         self.session.connection.execute("COMMIT")
@@ -298,18 +294,36 @@ class PostgresStore(Store):
     def _stop(self, why: str) -> None:
         super()._stop(why)
         self.session.connection.close()
+        while self._resting:
+            self._resting.pop().close()
+        self._lanes.close()
 
     def _rewrite(self) -> None:
         self.session.connection.execute("VACUUM FULL nodes")
 
-    def _wake_with_commit(self) -> None:
-        self.session.connection.execute("SELECT pg_notify('postroom', '')")
+    def _wake_with_commit(self, lines: Lines | None = None) -> None:
+        execute = self.session.connection.execute
+        execute(_WAKE_ALL if lines is None else _WAKE_OTHERS)
+        for queue, count in (lines or {}).items():
+            execute(_WAKE_LINE, (queue, count))
+
+
+def _begin_waiting(connection: psycopg.Connection[Row], line: int | None) -> None:
+    if line is None:
+        connection.execute(_WAIT)
+    else:
+        channel = sql.Identifier(f"postroom_{connection.info.backend_pid}")
+        connection.execute(sql.SQL(_WAIT_IN_LINE).format(channel=channel, line=sql.Literal(line)))
 
 
 class ListenWaiter:
     def __init__(self, connection: psycopg.Connection[Row]) -> None:
         self._connection = connection
         self._alarm, self._alarmed = os.pipe()
+        os.set_blocking(self._alarmed, False)
+        self._closing = Lock()
+        self._closed = False
+        self.passes = False  # whether the next of its line is to be woken when this one leaves
         self._poll = select.poll()
         for source in (connection.fileno(), self._alarm):
             self._poll.register(source, select.POLLIN)
@@ -325,11 +339,19 @@ class ListenWaiter:
         return self._notified() if ready else seconds > RECHECK_SECONDS
 
     def wake(self) -> None:
-        os.write(self._alarmed, b"w")
+        """End the wait, from any thread. Whoever has left is not woken: another file may have its number by now."""
+        with self._closing, contextlib.suppress(BlockingIOError):  # full: it is awake already
+            if not self._closed:
+                os.write(self._alarmed, b"w")
+
+    def pass_on(self) -> None:
+        self.passes = True
 
     def close(self) -> None:
-        os.close(self._alarm)
-        os.close(self._alarmed)
+        with self._closing:
+            self._closed = True
+            os.close(self._alarm)
+            os.close(self._alarmed)
 
     def _notified(self) -> bool:
         """Whether the server has told of a change since the last look."""
@@ -343,9 +365,9 @@ def _connect(url: str) -> psycopg.Connection[Row]:
     try:
         chosen = conninfo_to_dict(url)
         ours: dict[str, Any] = {name: value for name, value in _KEPT_ALIVE.items() if name not in chosen}
+        ours["client_encoding"] = "UTF8"  # whatever the environment says
         connection: psycopg.Connection[Row] = psycopg.connect(url, autocommit=True, connect_timeout=10, **ours)
-        for setting in _SETTINGS:
-            connection.execute(setting)
+        connection.execute(_SETTINGS)
     except psycopg.ProgrammingError:  # its text may quote any part of the URL, the password too
         raise StoreUnavailable(why="the URL of the room is malformed") from None
     except (psycopg.Error, UnicodeError) as error:
@@ -358,14 +380,14 @@ def _migrate(connection: psycopg.Connection[Row], url: str, create: bool) -> Non
     exists = connection.execute(_ROOM_EXISTS).fetchone() == (True,)
     if not exists and not create:
         raise RoomMissing(url=public_url(url))
-    done = _version(connection) if exists else 0
+    done = version(connection) if exists else 0
     if done > len(MIGRATIONS):
         raise StoreNewer(found=done, known=len(MIGRATIONS))
     while done < len(MIGRATIONS):
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
             connection.execute(_CREATE_SCHEMA)
-            done = _version(connection)  # another process may have been first
+            done = version(connection)  # another process may have been first
             if done < len(MIGRATIONS):
                 for statement in map(for_postgres, MIGRATIONS[done]):
                     faults.reach("migrate.statement")
@@ -397,15 +419,9 @@ def schema_of(url: str) -> int:
         try:
             if connection.execute(_ROOM_EXISTS).fetchone() != (True,):
                 raise RoomMissing(url=public_url(url))
-            return _version(connection)
+            return version(connection)
         except psycopg.Error as error:
             raise _ours(error) from error
-
-
-def _version(connection: psycopg.Connection[Row]) -> int:
-    row = connection.execute(_SCHEMA_VERSION).fetchone()
-    assert row is not None
-    return int(row[0])
 
 
 def _without_secrets(why: str, url: str) -> str:

@@ -17,8 +17,8 @@ import postroom
 from postroom.engine.runner import Totals
 from postroom.engine.spark.executor_store import (
     SETTING,
+    AnswerStore,
     Damaged,
-    Depot,
     Receipt,
     Ticket,
     _opened,
@@ -31,7 +31,7 @@ from postroom.engine.steps.step import set_aside
 from postroom.errors import ArgumentInvalid, LeaseLost, StoreFull, StoreUnavailable
 from postroom.model.key import key_number
 from postroom.room import Postroom
-from postroom.rules.evaluation import share, worker
+from postroom.rules.evaluation import chunks, worker
 from postroom.rules.evaluation.chunks import packed
 from postroom.rules.evaluation.worker import RulesTask
 from postroom.store.kernel.batch import Stale
@@ -62,9 +62,9 @@ def requests(count: int, bad: int = -1) -> list[str]:
     return [f"<request><id>r-{n}</id><n>{'x' if n == bad else n}</n></request>" for n in range(count)]
 
 
-def depot_of(room: Postroom, fence: int = 1) -> closing[Depot]:
+def depot_of(room: Postroom, fence: int = 1) -> closing[AnswerStore]:
     assert room.store.address is not None
-    return closing(Depot(room.store.address, fence))
+    return closing(AnswerStore(room.store.address, fence))
 
 
 # --- the same outcome ---
@@ -100,7 +100,7 @@ def test_executors_read_and_write_and_the_engine_hands_over_keys(
 
         return noted
 
-    monkeypatch.setattr(share, "packed", kept(packed, sent, at_end=True))
+    monkeypatch.setattr(chunks, "packed", kept(packed, sent, at_end=True))
     monkeypatch.setattr(Receipt, "unpacked", kept(Receipt.unpacked, came, at_end=False))
     load(room, tmp_path).send_many("requests", requests(200), format="xml")
     room.engine.run_totals(until_idle=True, master=MASTER, conf=THERE)
@@ -186,8 +186,8 @@ def test_a_message_that_is_gone_before_it_is_read_is_claimed_by_nobody(room: Pos
 
 def test_answers_that_a_crash_of_the_database_took_are_worked_out_again(room: Postroom, tmp_path: Path) -> None:
     load(room, tmp_path).send_many("requests", requests(3), format="xml")
-    with depot_of(room) as depot:
-        bay = depot.bay()
+    with depot_of(room) as answer_store:
+        bay = answer_store.bay()
         ticket = bay.ticket()
         assert ticket.leave(0, b"said")
         assert bay.answers(ticket, [Receipt(0)]) == [b"said"]
@@ -204,8 +204,8 @@ def test_answers_that_a_crash_of_the_database_took_are_worked_out_again(room: Po
 
 
 def test_a_chunk_that_is_worked_off_twice_is_answered_once(room: Postroom) -> None:
-    with depot_of(room) as depot:
-        bay = depot.bay()
+    with depot_of(room) as answer_store:
+        bay = answer_store.bay()
         ticket = bay.ticket()
         assert ticket.leave(1, b"first")
         assert not ticket.leave(1, b"late"), "a second or speculative attempt"
@@ -219,11 +219,11 @@ def test_a_chunk_that_is_worked_off_twice_is_answered_once(room: Postroom) -> No
 
 
 def test_what_no_step_commits_is_swept(room: Postroom) -> None:
-    with depot_of(room, fence=3) as depot:
-        early, late = depot.bay(), depot.bay()
+    with depot_of(room, fence=3) as answer_store:
+        early, late = answer_store.bay(), answer_store.bay()
         for bay in (early, late):
             bay.ticket().leave(0, b"said")
-        Ticket(depot.url, 2, late.step + 100, 1).leave(0, b"of an engine before")
+        Ticket(answer_store.url, 2, late.step + 100, 1).leave(0, b"of an engine before")
         assert staged(room) == 3
         room.store.transact("step", lambda tx: tx.staging.clear(3, early.step, late.step))
         assert staged(room) == 1
@@ -238,8 +238,8 @@ def test_what_no_step_commits_is_swept(room: Postroom) -> None:
 
 
 def test_receipts_of_trouble_are_told_and_blame_no_message(room: Postroom) -> None:
-    with depot_of(room) as depot:
-        bay = depot.bay()
+    with depot_of(room) as answer_store:
+        bay = answer_store.bay()
         with pytest.raises(StoreUnavailable, match="an executor could not use the room: no route"):
             bay.answers(bay.ticket(), [Receipt(0), Receipt(1, trouble="no route")])
         with pytest.raises(Stale):

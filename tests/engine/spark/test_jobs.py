@@ -16,9 +16,10 @@ from tests.conftest import Urls
 import postroom
 from postroom.engine.spark import jobs
 from postroom.engine.spark.arrow import packed_rows, packed_values
-from postroom.engine.spark.executor_store import Depot, Receipt, Ticket
-from postroom.engine.spark.jobs import Job, answered, evenly, receipt
+from postroom.engine.spark.executor_store import AnswerStore, Receipt, Ticket
+from postroom.engine.spark.jobs import Job, OnSpark, evenly, receipt
 from postroom.engine.spark.worker import Bounds
+from postroom.engine.way import answered
 from postroom.errors import StoreUnavailable
 from postroom.model.key import key_number
 from postroom.model.message import Stored
@@ -40,6 +41,10 @@ class Shouting:
     """Makes words loud; one of them ends its worker."""
 
     ends: str = ""
+
+    @property
+    def origin(self) -> object:
+        return None
 
     def begin(self) -> None:
         pass
@@ -89,13 +94,15 @@ def test_a_chunk_is_answered_as_it_is() -> None:
 def test_chunks_go_out_and_answers_come_back(spark: SparkSession) -> None:
     job = Job(Shouting(), pack, unpack)
     words = [Word(number, f"w{number}") for number in range(200)]
-    assert outcomes(job.run(spark, words)) == {number: f"W{number}" for number in range(200)}
-    assert outcomes(job.run(spark, [])) == {}
-    job.keep_warm(spark)
+    assert outcomes(job.run(OnSpark(spark), words)) == {number: f"W{number}" for number in range(200)}
+    assert outcomes(job.run(OnSpark(spark), [])) == {}
+    job.keep_warm(OnSpark(spark))
 
 
 def test_a_piece_that_ends_its_worker_costs_no_other(spark: SparkSession) -> None:
-    found = outcomes(Job(Shouting("bad"), pack, unpack).run(spark, [Word(0, "a"), Word(1, "bad"), Word(2, "c")]))
+    found = outcomes(
+        Job(Shouting("bad"), pack, unpack).run(OnSpark(spark), [Word(0, "a"), Word(1, "bad"), Word(2, "c")])
+    )
     assert (found[0], found[2]) == ("A", "C")
     assert "killed its worker" in found[1]
 
@@ -105,13 +112,13 @@ def test_by_the_store_keys_go_out_and_receipts_come_back(urls: Urls, spark: Spar
         room.queues.create("q", keep_processed=False)
         keys = [key_number(key) for key in room.send_many("q", [f"w{number}" for number in range(150)]).keys]
         words = [Word(number, "", key) for number, key in enumerate(keys)]
-        with closing(Depot(room.url, 1)) as depot:
-            bay = depot.bay()
+        with closing(AnswerStore(room.url, 1)) as answer_store:
+            bay = answer_store.bay()
             job = Job(Shouting(), pack, unpack, bay)
-            assert outcomes(job.run(spark, words)) == {number: f"W{number}" for number in range(150)}
+            assert outcomes(job.run(OnSpark(spark), words)) == {number: f"W{number}" for number in range(150)}
             room.receive("q")
             with pytest.raises(Stale):
-                list(job.run(spark, words[:1]))
+                list(job.run(OnSpark(spark), words[:1]))
             away = jobs.receipt(Shouting(), Ticket("postgresql://x@127.0.0.1:1/x", 1, 1, 1), 3, pack(words))
             assert (away.chunk, bool(away.trouble)) == (3, True)
             with pytest.raises(StoreUnavailable, match="could not use the room"):
@@ -122,8 +129,8 @@ def test_the_way_by_the_store_takes_messages_as_they_are_there(sqlite_url: str) 
     with postroom.open(sqlite_url) as room:
         room.queues.create("q")
         word = Word(7, "", key_number(room.send("q", "there").key))
-        with closing(Depot(room.url, 1)) as depot:
-            bay = depot.bay()
+        with closing(AnswerStore(room.url, 1)) as answer_store:
+            bay = answer_store.bay()
             ticket = bay.ticket()
             assert receipt(Shouting(), ticket, 0, pack([word])) == Receipt(0)
             assert [unpack(each) for each in bay.answers(ticket, [Receipt(0)])] == [{7: "THERE"}]

@@ -12,7 +12,7 @@ import pyarrow
 import pytest
 from pyspark.sql import SparkSession
 
-from postroom.engine.spark.session import session
+from postroom.engine.spark.session import _settings, session
 from postroom.errors import SparkUnavailable
 
 JOB = """
@@ -190,3 +190,20 @@ print(run(session("local[1]"))["y"])
 """
     out = ran(code, tmp_path).splitlines()
     assert out == ["[0, 2, 4, 6] 2", "[0, 2, 4, 6]"]
+
+
+@pytest.mark.parametrize("lasting", [True, False])
+def test_javas_second_compiler_is_for_those_who_stay(lasting: bool, tmp_path: Path) -> None:
+    settings = _settings("local[2]", tmp_path, lasting)
+    for name in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
+        assert ("-XX:TieredStopAtLevel=1" in settings[name]) is not lasting
+    assert "spark.driver.extraJavaOptions" not in _settings("spark://there:7077", tmp_path, lasting)
+
+
+@pytest.mark.parametrize(
+    ("master", "conf"), [("local[\ud800]", {}), ("local[2]", {"a": "a\0b"}), ("local[2]", {"\udcff": "a"})]
+)
+def test_settings_that_are_no_text_are_refused_before_anything_is_started(master: str, conf: dict[str, str]) -> None:
+    with pytest.raises(SparkUnavailable, match="is no text") as caught:
+        session(master, conf)
+    assert str(caught.value).encode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -15,7 +16,9 @@ from postroom.engine.steps.failures import (
     error_queue,
     made_error_queue,
 )
+from postroom.errors import SchemaInvalid
 from postroom.limits import BODY_BYTES_MAX
+from postroom.model.schema import check_schema
 from postroom.room import Postroom
 
 FAILURE = Failure("application", "PR0001", "a <b> & c", "rule r")
@@ -55,3 +58,22 @@ def test_the_queue_for_errors_is_made_once(room: Postroom) -> None:
     first = room.store.transact("send", made_error_queue)
     room.store.transact("send", error_queue)
     assert room.store.transact("send", made_error_queue).id == first.id
+
+
+SCHEMA = (Path(__file__).parents[3] / "docs" / "reference" / "error.xsd").read_text()
+
+
+@pytest.mark.parametrize("failure", [
+    Failure("application", "FORG0001", "a < b", "r", place="p.demaq:1:2"),
+    Failure("system", "PR0005", "too long", None, ("r", "s")),
+    Failure("network", "x", "y"),
+])  # fmt: skip
+def test_every_error_message_fits_its_schema(failure: Failure) -> None:
+    for document in (
+        Document(0, "xml", None, "<a xmlns='urn:x'>t<b/></a>"),
+        Document(0, "text", None, "a & b"),
+        Document(0, "xml", None, f"<a>{'x' * BODY_BYTES_MAX}</a>"),
+    ):
+        check_schema(SCHEMA, error_body(failure, "q", 1, document))
+    with pytest.raises(SchemaInvalid):
+        check_schema(SCHEMA, error_body(failure, "q", 1, document).replace("</class>", "</class><odd/>"))

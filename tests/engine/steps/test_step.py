@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
+from postroom.engine.evaluators import Evaluators
+from postroom.engine.holding import LEASE
 from postroom.engine.steps.effects import Arrival, Effects, Enqueue
 from postroom.engine.steps.stage import Watched
-from postroom.engine.steps.step import LEASE, Claim, claim, commit, evaluate
+from postroom.engine.steps.step import Claim, claim, commit, evaluate
 from postroom.errors import LeaseLost
 from postroom.model.message import Stored
 from postroom.room import Postroom
@@ -36,13 +38,22 @@ class Copying:
             for at, each in enumerate(claimed)
         ]
 
+    def weight(self, arrivals: Sequence[Arrival]) -> int:
+        return len(arrivals)
+
     def evaluate(
-        self, spark: Any, arrivals: Sequence[Arrival], base: Any, known: Any, bay: Any
+        self, way: Any, arrivals: Sequence[Arrival], base: Any, known: Any, bay: Any
     ) -> Iterator[Mapping[int, Effects]]:
         self.asked.append(bay)
         yield {
             each.order: (Enqueue("r", self.target, each.format, None, "{}", each.body.upper()),) for each in arrivals
         }
+
+    def folding(self, tx: Transaction, queues: Collection[str]) -> None:
+        return None
+
+    def barring(self, barred: Mapping[str, str]) -> Copying:
+        raise AssertionError("everyone may act here")
 
     def keep_warm(self, spark: Any) -> None:
         raise AssertionError("nobody is idle here")
@@ -87,7 +98,7 @@ def test_what_is_evaluated_is_committed_with_the_message(room: Postroom, fence: 
     room.send_many("low", ["a", "b"])
     found = claimed(room, fence)
     assert found is not None
-    effects, settled = evaluate(found, lambda: None)  # type: ignore[arg-type, return-value]  # it needs none
+    effects, settled = evaluate(found, Evaluators(lambda: None))  # type: ignore[arg-type, return-value]  # it needs none
     result = room.store.transact("step", lambda tx: commit(tx, found, effects, settled, fence))
     assert (settled, result.messages, result.created) == (2, 2, 2)
     assert [each.body for each in room.queues.info("out")] == ["A", "B"]
@@ -99,7 +110,7 @@ def test_a_commit_is_refused_when_the_lease_or_the_definitions_have_changed(room
     room.send("low", "a")
     found = claimed(room, fence)
     assert found is not None
-    effects, settled = evaluate(found, lambda: None)  # type: ignore[arg-type, return-value]  # it needs none
+    effects, settled = evaluate(found, Evaluators(lambda: None))  # type: ignore[arg-type, return-value]  # it needs none
     with pytest.raises(LeaseLost):
         room.store.transact("step", lambda tx: commit(tx, found, effects, settled, fence + 1))
     found.share = Copying(found.share.watched, found.share.version + 1)

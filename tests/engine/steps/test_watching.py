@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from postroom.engine.evaluators import Evaluators
+from postroom.engine.holding import LEASE
 from postroom.engine.steps import watching
 from postroom.engine.steps.stage import Result, Turn
-from postroom.engine.steps.step import LEASE
 from postroom.engine.steps.watching import steps
 from postroom.room import Postroom
 from postroom.rules.evaluation.share import RulesShare
@@ -47,7 +48,7 @@ def begin(room: Postroom, spark: SparkSession) -> Begin:
 
     def begin(size: int = 3, ahead: int = 2) -> Generator[Result]:
         share = RulesShare(room.store.read(room._parts.programs.plan))
-        return steps(share, Turn(room.store, fence, lambda: spark, lambda: size), ahead)
+        return steps(share, Turn(room.store, fence, Evaluators(lambda: spark, always=True), lambda: size), ahead)
 
     return begin
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import postroom
 from postroom import limits
-from postroom.flows.evaluation import dataflow
+from postroom.flows.evaluation import paths
 from postroom.flows.evaluation.dataflow import ArcNetwork
 from postroom.flows.evaluation.meaning import make, match
 from postroom.flows.graph.checks import check
@@ -139,7 +139,7 @@ def test_very_many_subscriptions_go_through_an_index(spark: SparkSession, monkey
 
     by_index = delivered()
     assert sorted((n, arc, space, body) for n, _, arc, space, body in by_index) == sorted(plain(known, stored))
-    monkeypatch.setattr(dataflow, "INDEXED_ARCS_MIN", 10_000)
+    monkeypatch.setattr(paths, "INDEXED_ARCS_MIN", 10_000)
     assert delivered() == by_index
 
 

@@ -8,6 +8,7 @@ import pytest
 from postroom.engine.spark.executor_store import Damaged
 from postroom.engine.steps.effects import Arrival
 from postroom.flows.evaluation import plans
+from postroom.flows.evaluation.events import error
 from postroom.flows.evaluation.worker import DAMAGED, GONE, UNFIT
 from postroom.flows.graph.versions import RoomGraph, kept_from
 from postroom.flows.language.reader import parse
@@ -33,18 +34,9 @@ def problems(*told: str) -> pa.Table:
     return pa.table({"n": pa.array(range(len(told)), pa.int64()), "failure": pa.array(told, pa.string())})
 
 
-def test_the_arcs_behind_a_space_are_those_on_its_ways_each_once() -> None:
-    found = room_graph(GRAPH)
-    behind = plans.arcs_behind(found, found.places, "A")
-    assert sorted(behind) == ["d:ab", "d:ac", "d:bd", "d:cd"]
-    assert behind.index("d:ab") < behind.index("d:bd")
-    assert plans.arcs_behind(found, found.places, "B") == ["d:bd"]
-    assert plans.arcs_behind(found, found.places, "D") == []
-
-
 def test_an_error_names_the_arc_and_keeps_the_event() -> None:
     arrival = Arrival(0, "A", 100_001, "json", None, '{"n":1}', "{}", 0, None)
-    made = plans.error(arrival, "no value", "ab")
+    made = error(arrival, "no value", "ab")
     assert made.failed
     assert made.queue == "postroom-errors"
     for part in ("PF0001", "no value", "ab", "00001.00001"):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import random
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from tests.flows.conftest import Load
 import postroom
 from postroom.engine.spark.executor_store import SETTING
 from postroom.errors import FlowInvalid
-from postroom.flows.evaluation import dataflow, plans, sql
+from postroom.flows.evaluation import dataflow, paths, plans, sql
 from postroom.room import Postroom
 
 NUMBERS = "[n: int, t: string]"
@@ -91,19 +92,21 @@ SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in ran
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_spark_and_the_plain_meaning_end_in_the_same_state(
+def test_spark_workers_and_the_plain_meaning_end_in_the_same_state(
     tmp_path: Path, postgres_url: str, spark: SparkSession, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where executors read events and leave what arcs deliver in the store, and where a plan is cut."""
+    """Also where executors read events and leave what arcs deliver in the store, where a plan is cut, and where steps
+    go to a worker process, or now to it and now to Spark."""
     chance = random.Random(seed)
     if seed % 2:
-        monkeypatch.setattr(dataflow, "FLOW_COPIES_MAX", 0)
+        monkeypatch.setattr(paths, "FLOW_COPIES_MAX", 0)
     file = tmp_path / "g.flow"
     file.write_text(graph(chance))
     rows = [{"t": chance.choice("abc"), "n": chance.randint(-3, 3)} for _ in range(5)]
     (tmp_path / "rows.json").write_text(json.dumps(rows))
-    rooms = [postroom.open(where) for where in (tmp_path / "spark.db", tmp_path / "plain.db", postgres_url)]
-    ways = [{}, {}, {SETTING: "store"}]
+    files = [tmp_path / f"{name}.db" for name in ("spark", "plain", "worker", "mixed")]
+    rooms = [postroom.open(where) for where in (*map(str, files), postgres_url)]
+    run = partial(all_run, rooms, chance)
     evaluate_here(rooms[1])
     for room in rooms:
         room.load(file)
@@ -113,17 +116,24 @@ def test_spark_and_the_plain_meaning_end_in_the_same_state(
             for room in rooms:
                 room.publish(space, event)
         chosen = chance.choice(arcs)
-        for room, way in zip(rooms, ways, strict=True):
+        for room in rooms:
             state = next(each.state for each in room.flows.graph().arcs if each.name == chosen)
             room.publish("meta:d", {"EnableArc" if state == "disabled" else "DisableArc": {"arcName": chosen}})
-            if turn != 1:
-                room.run_until_idle(master="local[2]", step_messages=20, conf=way)
-    for room, way in zip(rooms, ways, strict=True):
-        room.run_until_idle(master="local[2]", conf=way)
-    assert contents(rooms[0]) == contents(rooms[1])
-    assert contents(rooms[2]) == contents(rooms[1])
+        if turn != 1:
+            run(step_messages=20)
+    run()
+    for room in rooms:
+        assert contents(room) == contents(rooms[1])
     for room in rooms:
         room.close()
+
+
+def all_run(rooms: Sequence[Postroom], chance: random.Random, **options: Any) -> None:
+    """Each in its own way; the last one's executors read and write in the store."""
+    ways = ("always", None, "auto", chance.choice(["auto", "always"]), "always")
+    confs: list[dict[str, str]] = [{}, {}, {}, {}, {SETTING: "store"}]
+    for room, way, conf in zip(rooms, ways, confs, strict=True):
+        room.run_until_idle(master="local[2]", conf=conf, spark=way, **options)
 
 
 def contents(room: Postroom) -> dict[str, list[str]]:

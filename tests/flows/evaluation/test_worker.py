@@ -209,7 +209,7 @@ def test_a_room_that_executors_cannot_reach_is_no_fault_of_an_event(
     ) -> Flow:
         return flow_of(spark, room_graph, living, space, away, **options)
 
-    monkeypatch.setattr("postroom.flows.evaluation.share.flow_of", elsewhere)
+    monkeypatch.setattr("postroom.flows.evaluation.plans.flow_of", elsewhere)
     with pytest.raises(StoreUnavailable, match=r"an executor could not use the room: .*127\.0\.0\.1") as raised:
         run(room)
     assert "secret" not in str(raised.value)
@@ -261,7 +261,9 @@ def test_a_commit_of_rules_leaves_the_answers_of_steps_under_way(
 
     def late(bay: Bay, ticket: Ticket, receipts: Iterable[Receipt]) -> list[bytes]:
         come = list(receipts)
-        if bay.step > min(bay.depot.under_way) and not waited:  # the first one is committed before rules have a turn
+        if (
+            bay.step > min(bay.answer_store.under_way) and not waited
+        ):  # the first one is committed before rules have a turn
             waited.append(bay.step)
             with changed:
                 assert changed.wait_for(lambda: cleared[0] > bay.step, timeout=60)

@@ -52,6 +52,22 @@ BROKEN = [
         f" => ({'r, ' * 400})",
         "5:35: arc a would be ",
     ),
+    (
+        "arc-state",
+        "arc a : A -> C transform [x: x] at x join A [x: y] at y within 1 day => [y: x]",
+        "5:1: arc a joins A with itself",
+    ),
+    (
+        "stream-ends",
+        'space O : [x: int] to files "g/o" format json space P : [x: int] from files "g/p" format json\n'
+        "arc a : P -> O merge arc b : O -> A merge",
+        "6:22: arc b: events of O go outside, and no arc leads on",
+    ),
+    (
+        "stream-ways",
+        'space O : [x: int] to files "g/o" format json arc a : A -> O merge',
+        "5:47: arc a: only events from outside go to O, not those of A",
+    ),
     ("cycle", "arc a : A -> B merge\narc b : B -> A merge", "6:1: arc b closes a circle: A -> B -> A"),
 ]
 

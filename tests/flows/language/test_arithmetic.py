@@ -14,9 +14,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from postroom.errors import EventInvalid, FlowInvalid
-from postroom.flows.evaluation import dataflow
-from postroom.flows.evaluation.dataflow import NO_VALUE, ArcNetwork
+from postroom.flows.evaluation import paths
+from postroom.flows.evaluation.dataflow import ArcNetwork
 from postroom.flows.evaluation.meaning import make, match
+from postroom.flows.evaluation.paths import NO_VALUE
 from postroom.flows.evaluation.sql import Variables, made, matches
 from postroom.flows.graph.checks import check, typed
 from postroom.flows.graph.graph import Graph
@@ -171,7 +172,7 @@ def compare(spark: SparkSession, seed: int, results: int, monkeypatch: pytest.Mo
     }
     stored = frozenset(graph.spaces)
     for least in (10_000, 1):  # every arc a column, then those that can be in the index
-        monkeypatch.setattr(dataflow, "INDEXED_ARCS_MIN", least)
+        monkeypatch.setattr(paths, "INDEXED_ARCS_MIN", least)
         rows = ArcNetwork(graph, stored).deliveries("S", frame).collect()
         delivered: dict[tuple[int, str], str] = {}
         for row in rows:

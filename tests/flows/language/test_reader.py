@@ -71,7 +71,10 @@ def test_what_is_printed_reads_back_as_the_same() -> None:
         ("domain d allow : addArc", "1:16: a principal or * is expected here, not ':' [syntax]"),
         ("domain d table t : [a: int] from file", "1:34: the name of a file, in quotes is expected here, not 'file'"),
         ("domain d arc a : B > C merge", "1:20: '->' behind B is expected here, not '>' [syntax]"),
-        ("domain d arc a : B -> C filter", "1:25: select or transform or merge is expected here, not 'filter'"),
+        (
+            "domain d arc a : B -> C filter",
+            "1:25: select or transform or merge or collapse is expected here",
+        ),
         (
             "domain d arc a : B -> C transform x",
             "1:36: '=>' and what becomes of an event is expected here, not the end",

@@ -1,4 +1,4 @@
-"""Rooms with stations, forms and logins, as commands make them."""
+"""Rooms with stations, forms and logins, and one with a tree of queues, as commands make them."""
 
 from __future__ import annotations
 
@@ -70,3 +70,22 @@ def damage(folder: Path, what: str, instead: str) -> None:
     store.execute("UPDATE messages SET body = replace(body, ?, ?)", (what, instead))
     store.commit()
     store.close()
+
+
+TREE = """
+01 INPUT-QUEUE (MASTER-QUE) PASSWORD IS "MASTER"
+   02 SUB-QUEUE-1 (SUBQ-1)
+      03 SUB-QUEUE-2 (QUE1A)
+   02 SUB-QUEUE-1 (SUBQ-3)
+      03 SUB-QUEUE-2 (QUE5)
+      03 SUB-QUEUE-2 (QUE6)
+01 OUTPUT-QUEUE (OQ3)
+99
+"""
+
+
+@pytest.fixture
+def tree(run: Run, tmp_path: Path) -> Run:
+    (tmp_path / "tree.qdl").write_text(TREE)
+    assert run("load", "tree.qdl").code == 0
+    return run

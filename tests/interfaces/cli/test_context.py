@@ -85,3 +85,11 @@ def test_completion_knows_the_queues_and_never_fails(run: Run) -> None:
     assert context._known_queues("or") == ["orders"]
     run("--room", "none.db", "count")
     assert context._known_queues("") == []
+
+
+def test_a_token_is_for_a_server_wherever_it_stands(run: Run) -> None:
+    run("queue", "create", "orders")
+    for words in (("--token", "x", "count"), ("count", "--token", "x")):
+        refused = run(*words)
+        assert (refused.code, "only a server asks for one" in refused.err) == (1, True)
+    assert run("count").code == 0  # it is not remembered

@@ -25,6 +25,7 @@ def test_run_drains_the_outbox_and_tells_what_it_did(run: Run, tmp_path: Path) -
         "created_count": 0,
         "failures": 0,
         "blocked": {},
+        "ways": {},
         "effects": [],
     }
     verbs = [event["verb"] for event in run("journal", "--json").json["events"]]

@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from postroom.interfaces.cli import main
+
 #: Half of a second by themselves: a command that is run needs them, its help does not.
 ROOM = {"postroom.room", "postroom.store", "postroom.engine", "postroom.rules"}
 SLOW = {"pyspark", "pyarrow", "pandas", "saxonche", "lxml", "psycopg", "rich", "urllib.request", "http.client"}
@@ -42,3 +46,52 @@ def test_a_send_and_a_receive_load_no_other_capability(tmp_path: Path) -> None:
     loaded = set(ast.literal_eval(told.stdout))
     assert {"queues", "store"} <= loaded
     assert not {"rules", "flows", "spheres", "stations", "gateways", "diagnosis"} & loaded
+
+
+def test_a_verb_of_one_capability_loads_no_other(tmp_path: Path) -> None:
+    """What a command loads is most of what it costs."""
+    (tmp_path / "g.flow").write_text("domain d space S : [n: int]")
+    uses = {
+        "room.journal.last(), room.journal.after(0)": set(),
+        "room.journal.verify()": set(),
+        "room.stations.nodes(), room.stations.add('Ann', 'pw')": {"stations"},
+        "room.load(sys.argv[2])": None,
+        "room.flows.graph(), room.flows.publish('S', [1]), room.flows.principals()": {"flows"},
+    }
+    script = "import sys, postroom\nwith postroom.open(sys.argv[1]) as room:\n    exec(sys.argv[3])\n"
+    script += "print(sorted({name.split('.')[1] for name in sys.modules if name.startswith('postroom.')}))"
+    for use, wanted in uses.items():
+        command = [sys.executable, "-c", script, str(tmp_path / "room.db"), str(tmp_path / "g.flow"), use]
+        told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        loaded = set(ast.literal_eval(told.stdout)) & {"rules", "flows", "spheres", "stations", "gateways"}
+        assert wanted is None or loaded == wanted, use
+
+
+def test_the_version_is_told_without_any_command() -> None:
+    script = "import sys\nfrom postroom.interfaces.cli import main\nsys.argv[1:] = ['--version']\n"
+    script += "try:\n    main.main()\nexcept SystemExit as end:\n    print(end.code)\n"
+    script += "print([name for name in sys.modules if name.removeprefix('postroom.interfaces.cli.') in main.COMMANDS])"
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert told.stdout.startswith("postroom ")
+    assert told.stdout.endswith("\n0\n[]\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "commands"),
+    [
+        ("send q --body x", ["send"]),
+        ("--room r.db --json send q", ["send"]),
+        ("--room=r.db queue create q", ["queue"]),
+        ("why-not ann send q", ["why-not"]),
+        ("--token t list", ["list"]),
+        ("", None),
+        ("--help", None),
+        ("sned q", None),
+        ("--room send", None),
+    ],
+)
+def test_only_the_command_that_is_called_is_prepared(words: str, commands: list[str] | None) -> None:
+    needed = main.program(main._called(words.split()))
+    prepared = [command.name for command in needed.registered_commands]
+    prepared += [group.name for group in needed.registered_groups]
+    assert prepared == commands if commands else len(prepared) > 80

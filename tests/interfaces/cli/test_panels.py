@@ -13,10 +13,10 @@ from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 from postroom.interfaces.cli.context import settings
-from postroom.interfaces.cli.main import app
+from postroom.interfaces.cli.main import program
 from postroom.interfaces.cli.panels import PANELS, Panels
 
-ROOT: Any = typer.main.get_command(app)
+ROOT: Any = typer.main.get_command(program())
 
 
 def commands(group: Any = ROOT, name: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -80,7 +80,7 @@ def test_the_help_lists_every_command_under_its_panel() -> None:
 
 
 def test_no_summary_is_cut_on_a_terminal_of_80_columns() -> None:
-    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}, terminal_width=80).output
+    shown = CliRunner().invoke(program(), ["--help"], env={"COLUMNS": "80"}, terminal_width=80).output
     assert [line for line in shown.splitlines() if line.endswith("...") and "COMMAND" not in line] == []
 
 

@@ -6,7 +6,7 @@ import pytest
 import typer.main
 from tests.interfaces.conftest import Run
 
-from postroom.interfaces.cli.main import app
+from postroom.interfaces.cli.main import program
 from postroom.interfaces.cli.suggestions import ELSEWHERE
 
 
@@ -18,7 +18,7 @@ def test_a_word_from_elsewhere_is_answered_with_what_to_type(run: Run, words: st
 
 
 def test_what_is_to_be_typed_is_there(run: Run) -> None:
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    commands = typer.main.get_command(program()).commands  # type: ignore[attr-defined]
     for words, answer in ELSEWHERE.items():
         assert words not in commands, "a command needs no answer"
         for named in answer.split("postroom ")[1:]:

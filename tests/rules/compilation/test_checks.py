@@ -8,7 +8,8 @@ from postroom.errors import ProgramInvalid
 from postroom.model.definitions import Problem
 from postroom.rules.compilation.checks import CHECKS, Subject, check
 from postroom.rules.language.definitions import Program
-from postroom.rules.language.reader import parse
+from postroom.rules.language.reader import parse, parse_library
+from postroom.store.tables.endpoints import Endpoint
 
 #: What stands before each program of a case: on one line, so that a case's own lines begin with 2.
 AROUND = (
@@ -17,6 +18,7 @@ AROUND = (
     "create property f as xs:string fixed queue a value //f create slicing s on p create collection c\n"
 )
 RULE = "create rule r for a if (/x) then"
+ENDPOINTS = {"partner": Endpoint("partner", "http", frozenset({"out"}), {}, "m")}
 #: The name of the check, a program that breaks it, where, and what is said.
 CASES = [
     ("name-unique", "create queue a kind basic mode persistent", "2:1", "the name a is taken: see f.demaq:1:1"),
@@ -45,6 +47,14 @@ CASES = [
         "2:1",
         "reliable messaging needs mode persistent; g is transient",
     ),
+    ("extension-known", "create queue g kind outgoingGateway mode persistent using WS-Foo policy x", "2:1", "WS-Foo"),
+    (
+        "interface-usable",
+        "create queue g kind outgoingGateway mode persistent using WS-ReliableMessaging",
+        "2:1",
+        "is for SOAP",
+    ),
+    ("gateway-known", "create queue g kind outgoingGateway mode persistent port prter", "2:1", "mean partner?"),
     ("error-queue-known", "create queue g kind basic mode persistent errorqueue bb", "2:1", "no queue bb for errors"),
     (
         "error-queue-known",
@@ -71,6 +81,24 @@ CASES = [
     ("property-value", "create property q as xs:string queue a value 1 +", "2:49", "is expected here"),
     ("slicing-property", "create slicing t on pp", "2:1", "no property pp; did you mean p?"),
     ("slicing-property", "create slicing t on created", "2:1", "no property created"),
+    (
+        "absence",
+        "create rule r for a unless (1) within 'P1D'\nif (/x) then do enqueue . into b else ()",
+        "3:1",
+        "a rule with unless has no else",
+    ),
+    (
+        "library-updates",
+        '===\nmodule namespace m = "urn:m";\ndeclare function m:f($x) {\n  copy $c := $x modify () return $c };',
+        "3:3",
+        "copy … modify is for programs",
+    ),
+    (
+        "import-known",
+        '---\nimport module namespace m = "urn:m" at "m.xqm";\n',
+        "1:1",
+        "no library module urn:m is loaded",
+    ),
     (
         "rule-target",
         "create rule r for aa if (/x) then do enqueue . into b",
@@ -147,25 +175,44 @@ CASES = [
     ("function-arguments", f"{RULE} do enqueue 'a' => qs:queue() into b", "2:52", "must be called by its name"),
     ("function-arguments", f"{RULE} do enqueue collection('d') into b", "2:45", "no collection d"),
     ("function-arguments", f"{RULE} do enqueue fn:collection() into b", "2:45", "takes 1 arguments, not 0"),
-    ("variable-name", f"{RULE} do enqueue\n  $qs:m into b", "3:3", "$qs:m: a variable's name has no prefix"),
-    ("variable-name", f"{RULE} let $qs:message := 1 return do enqueue . into b", "2:38", "name has no prefix"),
-    ("variable-name", f"{RULE} do enqueue $Q{{urn:postroom:qs}}m into b", "2:45", "name has no prefix"),
+    ("variable-name", f"{RULE} do enqueue\n  $qs:m into b", "3:3", "$qs:m: a variable with a prefix is one that"),
+    (
+        "variable-name",
+        f"{RULE} let $qs:message := 1 return do enqueue . into b",
+        "2:38",
+        "a variable with a prefix",
+    ),
+    (
+        "variable-name",
+        f"{RULE} do enqueue $Q{{urn:postroom:qs}}m into b",
+        "2:45",
+        "a variable with a prefix",
+    ),
     (
         "variable-name",
         f"{RULE} do enqueue <y xmlns:z='urn:postroom:qs'>{{$z:m}}</y> into b",
         "2:75",
-        "$z:m: a variable's name has no prefix",
+        "$z:m: a variable with a prefix",
     ),
-    ("variable-name", f"{RULE} do enqueue $Q{{urn:x}}m into b", "2:45", "name has no prefix"),
-    ("variable-name", "create property q as xs:string queue a value $qs:m", "2:46", "name has no prefix"),
+    ("variable-name", f"{RULE} do enqueue $Q{{urn:x}}m into b", "2:45", "a variable with a prefix"),
+    (
+        "variable-name",
+        "create property q as xs:string queue a value $qs:m",
+        "2:46",
+        "a variable with a prefix",
+    ),
 ]
 
 
 def problems(
     text: str, queues: frozenset[str] = frozenset(), collections: frozenset[str] = frozenset()
 ) -> list[Problem]:
+    before, cut, after = text.partition("---\n")  # declarations come first in a file
+    text = f"{after}{before}" if cut else text
+    text, _, module = text.partition("===\n")
+    libraries = (parse_library(module, "f.xqm"),) if module else ()
     try:
-        check(Program(parse(text, "f.demaq")), queues, collections)
+        check(Program((*parse(text, "f.demaq"), *libraries)), queues, collections, ENDPOINTS)
     except ProgramInvalid as error:
         return list(error.facts["problems"])
     return []
@@ -178,7 +225,7 @@ def names() -> set[str]:
 @pytest.mark.parametrize(("name", "text", "where", "what"), CASES, ids=lambda value: str(value).split("\n")[0][:60])
 def test_a_check_tells_what_breaks_it_and_where(name: str, text: str, where: str, what: str) -> None:
     found = [each for each in problems(AROUND + text) if each.rule == name]
-    assert [str(each.position) for each in found] == [f"f.demaq:{place}" for place in where.split()]
+    assert [str(each.position).partition(":")[2] for each in found] == where.split()
     assert what in found[0].what
 
 

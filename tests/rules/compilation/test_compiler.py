@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from postroom.rules.compilation.compiler import compiled, property_value
+from postroom.rules.compilation.environment import Environment
 from postroom.rules.compilation.plan import Plan
 from postroom.rules.language.definitions import Expression, Program
 from postroom.rules.language.reader import parse
@@ -37,18 +38,18 @@ def test_a_query_has_the_numbers_of_its_rules_in_the_order_of_definition() -> No
     made = plan("create rule z for s if (/x) then do reset create rule y for a if (/x) then do enqueue 1 into b")
     assert made.queues["a"].rules == ("z", "y")
     assert made.queues["b"].rules == ("z",)
-    assert 'r="0"' in made.queues["b"].query
+    assert 'r="0"' in made.queues["b"].queries[0].text
 
 
 def test_a_value_of_a_property_may_ask_for_its_message() -> None:
-    value = property_value(Expression("qs:message()//x | qs:message()/y", 1, 1))
+    value = property_value(Expression("qs:message()//x | qs:message()/y", 1, 1), Environment())
     assert value.text == "$qs:message//x | $qs:message/y"
 
 
 def test_two_programs_with_other_master_data_are_two_queries() -> None:
     known = program("create rule r for a if (collection('c')/x) then do enqueue . into b")
     one, two, again = (
-        compiled(known, 1, "m", collections={"c": text}).queues["a"].query
+        compiled(known, 1, "m", collections={"c": text}).queues["a"].queries[0].text
         for text in ("<c>1</c>", "<c>2</c>", "<c>1</c>")
     )
     assert one != two
@@ -57,14 +58,14 @@ def test_two_programs_with_other_master_data_are_two_queries() -> None:
 
 def test_a_careful_query_is_another_one_that_holds_answers_back() -> None:
     made = plan("create rule r for a if (/x) then do enqueue . into b").queues["a"]
-    assert "<g-m>" in made.careful
-    assert "<g-m>" not in made.query
+    assert "g-m" in made.queries[0].careful
+    assert "g-m" not in made.queries[0].text
 
 
 def test_a_queue_that_asks_for_nothing_has_no_query_for_entries() -> None:
     made = plan("")
-    assert made.target("plain").entry_query == ""
-    assert "qs:as-integer" in made.target("a").entry_query
+    assert made.target("plain").entry_queries == ()
+    assert "qs:as-integer" in made.target("a").entry_queries[0].text
     assert made.queues == {}
 
 

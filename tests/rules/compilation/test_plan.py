@@ -41,9 +41,9 @@ def test_a_message_enters_without_work_only_where_nothing_is_asked(target: Targe
 
 
 def test_rules_that_ask_for_the_message_alone_are_bare() -> None:
-    assert QueuePlan("q", 0, "", "").bare
-    assert not QueuePlan("q", 0, "", "", reads=(Read("queue", "q"),)).bare
-    assert not QueuePlan("q", 0, "", "", inherited=("p",)).bare
+    assert QueuePlan("q", 0, ()).bare
+    assert not QueuePlan("q", 0, (), reads=(Read("queue", "q"),)).bare
+    assert not QueuePlan("q", 0, (), inherited=("p",)).bare
 
 
 def test_a_plan_answers_for_queues_that_it_does_not_name() -> None:

@@ -83,7 +83,7 @@ def test_a_declaration_and_a_byte_order_mark_are_no_part_of_a_message(load: Load
 @pytest.mark.parametrize("body", TEXTS)
 def test_a_text_message_passes_through_a_rule_as_it_is(load: Load, body: str) -> None:
     room = load(f"{QUEUES}create rule r for a if (true()) then (do enqueue string(.) into b, do enqueue . into b)")
-    room.send("a", body)
+    room.send("a", body, format="text")
     room.run_until_idle()
     assert [(each.format, each.body) for each in room.queues.info("b")] == [("text", body)] * 2
 
@@ -192,7 +192,7 @@ def test_answers_are_taken_apart_by_their_tags() -> None:
     said = (
         '<?r-m?><e-m q="b" r="0" f="x"/><y a="1"/><p-m n="p" v="1&amp;2"/><k-m n="b x" v=""/>'
         '<e-m q="c" r="1" f="t"/>a&lt;b&#xD;<p-m n="q" v="true" k="boolean"/><z-m s="s" r="1" v="k"/>'
-        '<?r-m?><?r-m?><x-m r="1" c="err:FOER0000" v="&quot;no&quot;"/>'
+        '<?r-m?><?r-m?><x-m r="1" c="err:FOER0000" v="&quot;no&quot;" l="3" o="5" m="postroom:/rules/"/>'
     )
     first, second, third = [answer(part, "m") for part in parts(said, "m")]
     made, text, reset = first.made
@@ -202,7 +202,7 @@ def test_answers_are_taken_apart_by_their_tags() -> None:
     assert text.properties == (("q", "boolean", "true"),)
     assert (reset.slicing, reset.value, reset.rule) == ("s", "k", 1)
     assert (second.made, second.failed) == ([], None)
-    assert third.failed == (1, "FOER0000", '"no"')
+    assert third.failed == (1, "FOER0000", '"no"', 3, 5, "postroom:/rules/")
     assert parts("", "m") == []
 
 
@@ -225,8 +225,9 @@ def test_only_a_part_of_nothing_but_templates_takes_the_short_way() -> None:
 
 
 def test_the_first_failure_of_a_message_is_the_one_told() -> None:
-    said = '<x-m r="0" c="qs:PR0001" v="first"/><x-m r="1" c="err:FOER0000" v="second"/>'
-    assert answer(said, "m").failed == (0, "PR0001", "first")
+    said = '<x-m r="0" c="qs:PR0001" v="first" l="2" o="1" m=""/>'
+    said += '<x-m r="1" c="err:FOER0000" v="second" l="" o="" m=""/>'
+    assert answer(said, "m").failed == (0, "PR0001", "first", 2, 1, "")
 
 
 def test_the_answer_of_a_door_has_properties_and_entries_of_its_own() -> None:

@@ -321,9 +321,7 @@ def opened(room: Postroom) -> _Query:
 
 
 def in_mailboxes(room: Postroom, query: _Query) -> list[str]:
-    rows = read_part(
-        0, Part(CONTROL, room._parts.network.url, MAILBOXES), query.number, Plan("CLAIM", ()), None
-    ).to_pylist()
+    rows = read_part(0, Part(CONTROL, room._parts.network.url, MAILBOXES), query.number, Plan("CLAIM", ()), None).rows()
     assert not [row["error"] for row in rows if row["error"]]
     return [key_text(row["key"]) for row in rows]
 

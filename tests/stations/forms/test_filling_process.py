@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,42 @@ def test_a_bad_function_is_told_and_the_next_form_is_made(to: str, why: str, mon
     with pytest.raises(FunctionFailed, match=f"field Seal: the function seal_apart failed: .*{why}"):
         created_apart(EDITION, {"To": to}, 100_001, "desk", 0)
     assert "Bob by " in created_apart(EDITION, {"To": "Bob"}, 100_002, "desk", 0)
+
+
+@pytest.mark.parametrize(
+    ("to", "why"), [("Ann", None), ("ends", "it ended its process"), ("hangs", "exceeded the limit")]
+)
+def test_a_function_of_the_main_program_is_called_apart_too(
+    to: str, why: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def seal_apart(values: dict[str, str]) -> str:
+        if values["To"] == "ends":
+            os._exit(3)
+        while values["To"] == "hangs":
+            pass
+        return f"{values['To']} sealed by {os.getpid()}"
+
+    functions.function(seal_apart)
+    monkeypatch.setattr(functions, "seconds", lambda: 1.0)
+    if why is None:
+        sealed = created_apart(EDITION, {"To": to}, 100_001, "desk", 0)
+        assert "Ann sealed by " in sealed
+        assert f"by {os.getpid()}" not in sealed
+    else:
+        with pytest.raises(FunctionFailed, match=f"the function seal_apart failed: .*{why}"):
+            created_apart(EDITION, {"To": to}, 100_001, "desk", 0)
+
+
+def test_a_function_that_cannot_leave_the_main_program_is_refused_with_advice() -> None:
+    lock = threading.Lock()
+
+    def seal_apart(values: dict[str, str]) -> str:
+        with lock:
+            return "sealed"
+
+    functions.function(seal_apart)
+    with pytest.raises(FunctionFailed, match=r"cannot be sent to its own process .*POSTROOM_FUNCTIONS"):
+        created_apart(EDITION, {"To": "Ann"}, 100_001, "desk", 0)
 
 
 def test_a_refusal_there_is_the_same_refusal_here() -> None:

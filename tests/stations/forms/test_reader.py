@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from postroom.errors import FormInvalid
-from postroom.stations.forms.reader import CHECKS, parse
+from postroom.model.types import Kind
+from postroom.stations.forms.form import Rule
+from postroom.stations.forms.reader import CHECKS, parse, unfinished
 
 HEAD = "type T\n| To: __ |\nfield To string required\n"
 
@@ -71,3 +73,19 @@ def test_a_form_has_a_size(text: str, what: str) -> None:
     assert [
         problem for problem in caught.value.facts["problems"] if problem.rule == "form-size" and what in problem.what
     ]
+
+
+def test_a_form_that_is_not_finished_is_drawn_as_far_as_it_goes() -> None:
+    form = unfinished("type A B\n| No: ___ Odd: ____ |\n| half\nfield No int required\nfield Odd\ntype C\n", "x")
+    assert form is not None
+    assert (form.name, len(form.lines)) == ("A B", 1)
+    assert [(field.name, field.kind, field.rule) for field in form.fields] == [
+        ("No", Kind.INT, Rule.REQUIRED),
+        ("Odd", Kind.STRING, Rule.FREE),
+    ]
+    assert unfinished("type A\nfield No int free\n", "x") is None
+
+
+def test_a_line_that_is_very_long_is_refused_before_blanks_are_looked_for() -> None:
+    with pytest.raises(FormInvalid, match="at most 200"):
+        parse("type A\n|" + "x" * 500_000 + "|\nfield x string free\n", "x")

@@ -13,8 +13,9 @@ from tests.conftest import Urls
 from tests.engine.outcome import staged, verbs
 from tests.stations.procedures.office import office
 
+from postroom.engine.spark import jobs
 from postroom.engine.spark.executor_store import SETTING, Ticket
-from postroom.engine.spark.jobs import Job, receipt
+from postroom.engine.spark.jobs import receipt
 from postroom.model.key import key_number
 from postroom.room import Postroom
 from postroom.stations.procedures.actions import Bench, Complete, Member
@@ -77,14 +78,14 @@ def test_executors_get_keys_and_give_receipts(
     urls: Urls, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[bytes] = []
-    frame = Job.frame
+    frame = jobs.frame
 
-    def noted(job: Job[Any, Any], spark: SparkSession, chunks: Sequence[bytes], ticket: Ticket | None = None) -> Any:
-        answers = frame(job, spark, chunks, ticket)
+    def noted(spark: SparkSession, task: Any, chunks: Sequence[bytes], ticket: Ticket | None = None) -> Any:
+        answers = frame(spark, task, chunks, ticket)
         given.extend([*chunks, *(row.packed for row in answers.collect())])
         return answers
 
-    monkeypatch.setattr(Job, "frame", noted)
+    monkeypatch.setattr(jobs, "frame", noted)
     with room_of(urls(), tmp_path) as room:
         fill(room, 20)
         run(room)
@@ -97,14 +98,14 @@ def test_executors_get_keys_and_give_receipts(
 
 
 def before_the_job(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    frame, left = Job.frame, [act]
+    frame, left = jobs.frame, [act]
 
     def late(*about: Any) -> Any:
         if left:
             left.pop()()
         return frame(*about)
 
-    monkeypatch.setattr(Job, "frame", late)
+    monkeypatch.setattr(jobs, "frame", late)
 
 
 def test_a_message_that_is_gone_before_it_is_read_is_in_no_set(

@@ -43,6 +43,8 @@ def test_a_set_that_waits_tells_what_it_has_and_wants(url: str, tmp_path: Path) 
         (waiting,) = room.stations.waiting()
         assert (waiting.procedure, waiting.has) == ("pair", {"order": key})
         assert waiting.wants == {"bill": "BILL with No = 7, Amount >= 3"}
+        assert waiting.lacks == {"bill": ("BILL", {"No": "= 7", "Amount": ">= 3"})}
+        assert "lacks" not in waiting.as_dict()
         assert room.stations.waiting("pair").as_dict()["missing"] == []
         with pytest.raises(DefinitionUnknown, match="there is no procedure pear"):
             room.stations.waiting("pear")

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import wait as real_wait
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,9 @@ HOMES = {"ann": "north", "abe": "north", "bob": "south", "cid": "control"}
 
 
 @pytest.fixture
-def room(url: str, tmp_path: Path, spark: SparkSession) -> Iterator[Postroom]:
+def room(url: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Postroom]:
+    """One whose queries go to Spark, however few messages there are."""
+    monkeypatch.setattr(queries, "_is_small", lambda *_: False)
     nodes = {name: str(tmp_path / f"{name}.db") for name in ("north", "south")}
     with network(url, tmp_path, nodes, HOMES) as opened:
         yield opened
@@ -86,6 +89,30 @@ def test_a_query_shows_how_far_it_is(room: Postroom) -> None:
     told: list[tuple[int, int]] = []
     desk(room, "ann").query("NOTE", scope="global", progress=lambda done, total: told.append((done, total)))
     assert told[-1] == (4, 4)
+
+
+def test_a_query_that_nobody_wants_any_more_is_stopped(
+    room: Postroom, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever follows it raises: Spark's job is ended, and nothing is left behind."""
+    filled(room)
+    real, ended = spark.sparkContext.cancelJobGroup, []
+
+    def cancel(group: str) -> None:
+        ended.append(group)
+        real(group)
+
+    def unwanted(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(spark.sparkContext, "cancelJobGroup", cancel)
+    monkeypatch.setattr(queries, "wait", lambda some, seconds: real_wait(some, 0))  # it is asked before it is over
+    with pytest.raises(KeyboardInterrupt):
+        desk(room, "ann").query("NOTE", scope="global", progress=unwanted)
+    assert len(ended) == 1
+    monkeypatch.undo()
+    assert len(desk(room, "ann").query("NOTE", scope="global")) == 6
+    assert room._parts.store.read(lambda tx: tx.tracking.running()) == []
 
 
 def test_a_node_that_is_down_is_named_and_nothing_is_left_behind(room: Postroom, tmp_path: Path) -> None:
@@ -172,13 +199,55 @@ def test_what_an_index_finds_needs_no_spark(room: Postroom, monkeypatch: pytest.
     monkeypatch.setattr(_Query, "_run", counted)
     looked_up = ann.query("NOTE", Text='"letter" "of bob"', scope="global")
     assert (ann.count("NOTE", Text="letter", scope="global"), ran) == (2, [])
-    monkeypatch.setattr(queries, "LOOKED_UP_MAX", 1)
+    monkeypatch.setattr(queries, "SCANNED_MAX", 1)
     on_spark = ann.query("NOTE", Text='"letter" "of bob"', scope="global")
     assert ran == [on_spark.seq]
     for answer in (looked_up, on_spark):
         assert {image.key for image in answer} == {keys["mail of ann"], keys["mail of cid"], keys["bob"]}
     assert len(ann.query("NOTE", Text="<> letter", scope="global")) == 4
     assert len(ran) == 2
+
+
+def test_few_messages_need_no_spark(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answers are those of Spark; a query over more messages than a few goes there."""
+    asked: list[str] = []
+
+    def no_spark(*_: Any) -> Any:
+        asked.append("spark")
+        raise SparkUnavailable(master="a test", why="there is none", advice="")
+
+    monkeypatch.setattr("postroom.room.stations.spark_session", no_spark)
+    nodes = {name: str(tmp_path / f"{name}.db") for name in ("north", "south")}
+    with network(url, tmp_path, nodes, HOMES) as room:
+        keys, told = filled(room), list[tuple[int, int]]()
+        ann = desk(room, "ann")
+        found = ann.query("NOTE", scope="global", progress=lambda done, total: told.append((done, total)))
+        assert {image.key for image in found} == set(keys.values())
+        assert told[-1] == (4, 4)
+        assert ann.count("NOTE", Text="<> letter", scope="global") == 4
+        assert len(ann.query("NOTE", scope="stations=bob,cid")) == 2
+        assert asked == []
+        monkeypatch.setattr(queries, "SCANNED_MAX", 5)
+        with pytest.raises(SparkUnavailable):
+            ann.query("NOTE", scope="global")
+        assert room.store.read(lambda tx: tx.tracking.running()) == []
+
+
+def test_the_start_of_workers_is_no_part_of_a_querys_time(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever Spark needs to begin, a query is opened behind it."""
+    filled(room)
+    opened: list[float] = []
+    real = _Query.open
+
+    def noted(query: _Query, *more: Any) -> None:
+        opened.append(query.started)
+        real(query, *more)
+
+    monkeypatch.setattr("postroom.engine.spark.jobs.start_workers", lambda spark: time.sleep(1.2))
+    monkeypatch.setattr(_Query, "open", noted)
+    began = time.monotonic()
+    assert len(desk(room, "ann").query("NOTE", scope="global", timeout=60)) == 6
+    assert opened[0] - began > 1.0
 
 
 def test_what_travels_to_a_task_is_plain_data() -> None:
@@ -298,8 +367,7 @@ def test_spark_does_a_task_again_and_the_answer_is_the_same(
 
     def read(job: Job) -> list[list[str]]:
         rows = [
-            read_part(index, part, job.number, job.plan, job.stations).to_pylist()
-            for index, part in enumerate(job.parts)
+            read_part(index, part, job.number, job.plan, job.stations).rows() for index, part in enumerate(job.parts)
         ]
         return [sorted(map(str, some)) for some in rows]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.stations.world import desk, network
 
+from postroom.engine.bounded_process import BoundedProcesses, Ended
 from postroom.errors import ArgumentInvalid, FieldRefused, SqlRefused
 from postroom.room import Postroom
 from postroom.stations.queries import sql
@@ -110,6 +112,35 @@ def test_a_statement_that_fills_the_memory_ends_alone(ann: Station, spark: Spark
         ann.sql("SELECT length(string(collect_list(repeat(a.Name || b.Name, 100000)))) AS n FROM t a, t b")
     assert spark.range(10).count() == 10
     assert ann.sql("SELECT count(*) AS n FROM t").rows == ((300,),)
+
+
+STOPPING = """
+import json
+from postroom.engine.bounded_process import attend
+from postroom.stations.queries import sql_process
+
+def answer(request, tell):
+    if json.loads(request)[1] == "stop":
+        sql_process._sessions[0].sparkContext._jsc.sc().stop()  # in Java, and Python does not know it
+        return b"stopped"
+    return sql_process.answer(request, tell)
+
+attend(answer, lambda request: 120)
+"""
+
+
+@pytest.mark.slow
+def test_a_process_whose_spark_has_stopped_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without enough memory Spark may stop after the statement that took it was answered."""
+    (tmp_path / "stopping_for_a_test.py").write_text(STOPPING)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    processes = BoundedProcesses("stopping_for_a_test")
+    tables = json.dumps([120, "tables", "SELECT 1 FROM t", ["t"]]).encode()
+    assert json.loads(processes.ask(tables)) == {"tables": ["t"]}
+    assert processes.ask(b'[120, "stop"]') == b"stopped"
+    with pytest.raises(Ended):
+        processes.ask(tables, tries=1)
+    assert json.loads(processes.ask(tables)) == {"tables": ["t"]}
 
 
 def test_a_time_that_is_none_and_an_answer_that_is_too_large_are_refused(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import threading
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,30 @@ def test_a_picture_lasts_until_its_pages_may_be_written_over() -> None:
     assert seen.lasts(Overview(20, b"salt", 10, 10))
     assert not seen.lasts(Overview(20, b"salt", 5, 11))
     assert not seen.lasts(Overview(1, b"new", 0, 0))
+
+
+def test_whoever_waits_has_the_next_turn(tmp_path: Path) -> None:
+    """However often another wants to write: it has the turn once more at the most, not as long as the one sleeps."""
+    order: list[str] = []
+    with (tmp_path / "turn").open("w+b") as mine, (tmp_path / "turn").open("r+b") as other:
+        guard.take_turn(mine.fileno())
+
+        def wait() -> None:
+            guard.take_turn(other.fileno())
+            order.append("other")
+            guard.end_turn(other.fileno())
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        while guard._try(mine.fileno(), guard._NEXT_TAKEN):  # until it says that it waits
+            fcntl.fcntl(mine.fileno(), guard._SET or 0, guard._NEXT_OVER)
+        for _ in range(50):
+            guard.end_turn(mine.fileno())
+            guard.take_turn(mine.fileno())
+            order.append("mine")
+        guard.end_turn(mine.fileno())
+        thread.join(30)
+    assert order.index("other") == 0
 
 
 def test_a_turn_may_be_ended_twice(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Event, Thread
+
 import pytest
 from tests.store.places import put, queue
 
@@ -69,3 +71,19 @@ def test_someone_else_acts_for_a_while(store: Store) -> None:
     with store.acting("ann"):
         assert store.actor == "ann"
     assert store.actor == "tester"
+
+
+def test_each_thread_acts_for_someone_and_none_waits_for_it(store: Store) -> None:
+    inside, seen = Event(), []
+
+    def look() -> None:
+        inside.wait(10)
+        seen.append(store.read(lambda tx: tx.journal.actor))
+
+    other = Thread(target=look)
+    other.start()
+    with store.acting("ann"):
+        inside.set()
+        other.join(10)
+        seen.append(store.read(lambda tx: tx.journal.actor))
+    assert seen == ["tester", "ann"]

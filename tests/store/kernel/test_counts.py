@@ -11,12 +11,14 @@ from postroom.store.kernel.transaction import Transaction
 
 def test_arrivals_are_numbered_and_departures_written_at_the_end(tx: Transaction) -> None:
     place = queue(tx, "q")
-    assert tx.counts.arrive(place, 2) == 1
-    assert tx.counts.arrive(place, 3) == 3
+    counted = tx.session.counts_arrivals
+    assert list(tx.counts.arrive(place, (71, 72))) == ([1, 2] if counted else [71, 72])
+    assert list(tx.counts.arrive(place, (75, 77, 78))) == ([3, 4, 5] if counted else [75, 77, 78])
     tx.counts.depart(place, 2, 2, kept=True)
     assert tx.queues.locked(place.id).departed == 0
     now = again(tx, place)
-    assert (now.departed, now.processed, now.arrivals) == (2, 2, 2), "the highest that has left is known to have come"
+    assert (now.departed, now.processed) == (2, 2)
+    assert now.arrivals == (2 if counted else 5), "the highest that has left is known to have come"
     tx.counts.purge(now, 1)
     tx.counts.come_back(now)
     tx.counts.keep(now)
@@ -27,7 +29,7 @@ def test_arrivals_are_numbered_and_departures_written_at_the_end(tx: Transaction
 def test_a_queue_that_becomes_non_empty_wakes_and_notes_its_command_line(tx: Transaction) -> None:
     tx.queues.create("commanded", "rules", path="commanded", command="true", command_seconds=9)
     place = queue(tx, "commanded")
-    tx.counts.arrive(place, 1)
+    tx.counts.arrive(place, (71,))
     assert tx.counts.settle() is True
     (effect,) = tx.outbox.all()
     assert effect.payload == {"command": "true", "queue": "commanded", "path": "commanded", "seconds": 9}

@@ -84,6 +84,23 @@ def test_a_batch_has_its_keys_in_a_row_and_an_empty_one_changes_nothing(room: Po
     assert room.queues.accept("q").queues[0].unprocessed == 3
 
 
+@pytest.mark.parametrize("types", [(None,), (None, "T")])
+def test_many_that_are_alike_are_stored_as_those_that_differ(tx: Transaction, types: tuple[str | None, ...]) -> None:
+    queue = places.queue(tx, "q")
+    said = ["", "plain", "ümlaut ☃", "'", "line\nbreak", "𝔘", "x" * 5_000] * 20
+    drafts = [Draft(body, "text", types[n % len(types)], '{"n":1}') for n, body in enumerate(said)]
+    before = tx.messages.put_many(queue, drafts[:3], cause=7)
+    keys = [*before, *tx.messages.put_many(queue, drafts[3:], cause=7)]
+    found = [stored(tx, key) for key in keys]
+    assert [(each.body, each.format, each.type, each.properties) for each in found] == [tuple(each) for each in drafts]
+    assert all(each.sound and each.cause == 7 and each.created == tx.now for each in found)
+    assert [each.key for each in tx.messages.between(queue, 0, 2**62)] == keys
+    numbers = range(1, len(keys) + 1) if tx.session.counts_arrivals else [each.position for each in found]
+    assert [each.number for each in found] == list(numbers)
+    assert [event.seq for key in keys for event in tx.journal.trace(key)] == [each.position for each in found]
+    assert all(line.sound for line in tx.journal.lines())
+
+
 def test_a_batch_with_one_bad_body_sends_none(room: Postroom) -> None:
     room.queues.create("q")
     with pytest.raises(postroom.errors.XmlMalformed):
@@ -240,7 +257,7 @@ def test_what_is_created_edited_moved_and_let_go_is_told_and_counted(tx: Transac
     edited = tx.messages.edit(here, first, '{"a":1}', '{"p":1}', {"fields": ["a"]})
     assert edited == places.found(tx, first.key)
     assert edited.sound
-    assert edited.number == 3, "the newest of its queue"
+    assert edited.number == (3 if tx.session.counts_arrivals else edited.position), "the newest of its queue"
     assert tx.messages.editions(first.key) == [(edited.position, "{}", "{}")]
     moved = tx.messages.move(edited, here, there, "ship", {"to": "there"}, '{"p":2}')
     assert moved == places.found(tx, first.key)
@@ -293,5 +310,8 @@ def test_a_row_that_says_otherwise_than_its_index_is_damage(tx: Transaction) -> 
     with pytest.raises(StoreCorrupt, match="is processed"):
         tx.messages.next_of("q", 0, 9)
     tx.session.run("UPDATE messages SET processed = NULL, number = 9 WHERE key = ?", (message.key,))
+    if not tx.session.counts_arrivals:
+        assert tx.messages.head(place) is not None, "numbers without gaps alone tell whether one was passed over"
+        return
     with pytest.raises(StoreCorrupt, match="the order of q"):
         tx.messages.head(place)

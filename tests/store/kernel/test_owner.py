@@ -90,3 +90,8 @@ def test_after_a_change_of_the_clock_only_the_lease_can_tell(monkeypatch: pytest
     assert owner.is_alive(token) is True, "another rounding is no other clock"
     monkeypatch.setattr(psutil.Process, "create_time", lambda self: created + 7)
     assert owner.is_alive(token) is False
+
+
+def test_the_token_of_this_process_is_read_once_and_is_the_same() -> None:
+    assert owner.own_token() == owner.own_token() == owner.process_token()
+    assert owner.own_token().split("/")[1] == str(os.getpid())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.store.places import found, put, queue
 
 from postroom.model.key import key_text
+from postroom.room import Postroom
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.proof.mending import mend
 from postroom.store.proof.verification import verified
@@ -37,3 +39,33 @@ def test_by_a_damaged_journal_nothing_is_set(tx: Transaction) -> None:
     tx.session.run("UPDATE journal SET actor = 'forged' WHERE verb = 'put'")
     tx.session.run("UPDATE queues SET departed = 9 WHERE id = ?", (place.id,))
     assert mend(tx).queues == 0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM selected WHERE name = 'region'",
+        "UPDATE selected SET word = 'US' WHERE name = 'region'",
+        "UPDATE selected SET number = 9 WHERE name = 'total'",
+        "UPDATE selected SET position = position + 1000",
+        "INSERT INTO selected SELECT * FROM selected",
+        "UPDATE selected SET message = message + 1000",
+        "UPDATE selected SET queue = 77 WHERE name = 'total'",
+    ],
+)
+def test_entries_of_selectors_are_found_and_made_anew(room: Postroom, damage: str) -> None:
+    room.queues.create("q")
+    keys = [room.send("q", str(n), properties={"region": "EU", "total": n, "sent": True}).key for n in range(4)]
+    where = "region = 'EU' and total > 0"
+    assert room.receive("q", where=where).message.key == keys[1]  # type: ignore[union-attr]
+    assert room.journal.verify().differences == ()
+    room.store.transact("mend", lambda tx: tx.session.run(damage))
+    found = room.journal.verify().differences
+    assert found
+    assert all(difference.what.startswith("selector entry ") for difference in found), found
+    mended = room.journal.mend()
+    assert mended.entries > 0
+    assert mended.left == ()
+    assert mended.as_dict()["entry_count"] == mended.entries
+    assert room.receive("q", where=where).message.key == keys[2]  # type: ignore[union-attr]
+    assert room.journal.mend().entries == 0

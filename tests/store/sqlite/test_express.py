@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -13,14 +15,28 @@ from hypothesis import strategies as st
 
 import postroom
 from postroom import faults
-from postroom.errors import CommitUnknown, MessageCorrupt, QueueHeld, QueueLocked, QueueUnknown, StoreStopped
+from postroom.errors import (
+    ArgumentInvalid,
+    CommitUnknown,
+    MessageCorrupt,
+    OutputFailed,
+    QueueHeld,
+    QueueLocked,
+    QueueUnknown,
+    RoomReentered,
+    StoreStopped,
+)
 from postroom.model.message import Draft
+from postroom.queues.segments import Area
+from postroom.queues.sessions import QueueSession
 from postroom.room import Postroom
-from postroom.store.kernel.owner import process_token
+from postroom.store.kernel.base import Receipt, Sending
+from postroom.store.kernel.owner import own_token, process_token
 from postroom.store.kernel.queues import Hold
+from postroom.store.kernel.transaction import Transaction
 from postroom.store.sqlite.store import SqliteStore
 
-TABLES = ("queues", "messages", "journal", "departed", "outbox", "locks", "counters")
+TABLES = ("queues", "messages", "journal", "departed", "outbox", "locks", "counters", "handouts")
 
 
 def contents(room: Postroom) -> dict[str, list[Any]]:
@@ -30,7 +46,9 @@ def contents(room: Postroom) -> dict[str, list[Any]]:
 
 
 STEPS = st.lists(
-    st.sampled_from(["send", "send", "receive", "receive", "segment", "many", "hold", "release", "discard", "keep"]),
+    st.sampled_from(
+        "send send receive receive segment many hold release discard keep line hand hand answer answer leave".split()
+    ),
     max_size=25,
 )
 
@@ -45,17 +63,36 @@ def test_with_and_without_the_express_lane_the_room_is_the_same(steps: list[str]
         )
         with fast, slow:
             # The ignores: taking the lane away is the point of this test, and a subclass would not be the store itself.
-            slow.store.send_one = lambda queue, draft: None  # type: ignore[method-assign]
+            slow.store.send_one = lambda queue, draft, receipt=None: None  # type: ignore[method-assign]
             slow.store.receive_one = lambda queue: None  # type: ignore[method-assign]
+            slow.store.hand_one = lambda queue, owner, fits: None  # type: ignore[method-assign]
+            slow.store.answer_one = lambda queue, draft, confirms: None  # type: ignore[method-assign]
             for room in (fast, slow):
                 room.queues.create("q")
-            answers = [[play(room, step) for step in steps] for room in (fast, slow)]
+                room.queues.create("answers")
+            answers = [played(room, steps) for room in (fast, slow)]
             assert answers[0] == answers[1]
             assert contents(fast) == contents(slow)
 
 
-def play(room: Postroom, step: str) -> Any:
+def played(room: Postroom, steps: list[str]) -> list[Any]:
+    session = room.queues.session()
+    found = [play(room, step, session) for step in steps]
+    session.close(orderly=False)
+    return found
+
+
+def play(room: Postroom, step: str, session: QueueSession) -> Any:
     try:
+        if step == "line":
+            return room.send("q", "a line", properties={"a": 1})
+        if step == "hand":
+            handed = session.receive(("q",), area=Area(7))
+            return handed.message and handed.message.as_dict(), handed.portion, handed.passed
+        if step == "answer":
+            return session.send([("answers",)], "answer"), session._unconfirmed.taken
+        if step == "leave":
+            return session.close(orderly=False)
         if step == "send":
             return room.send("q", "one\ntwo", properties={"a": 1})
         if step == "many":
@@ -161,3 +198,198 @@ def test_its_faults_are_told_as_on_the_long_way(room: Postroom, label: str) -> N
         act()
     with pytest.raises(StoreStopped):
         act()
+
+
+# --- sends that share a commit ---
+
+
+def sending(queue: int, body: str, receipt: Receipt | None = None, actor: str = "ann") -> Sending:
+    return Sending(queue, Draft.of(body), receipt, actor)
+
+
+def test_threads_that_send_at_once_share_commits(room: Postroom) -> None:
+    assert isinstance(room.store, SqliteStore)
+    keys = room.store._transaction.keys
+    while keys._stop - keys._next < 16:
+        room.send("q", "keys are to be at hand")
+    begun, end = room.journal.last(1)[0].seq, monotonic() + 30
+    with ThreadPoolExecutor(16) as pool:
+        with room.store._mutex:  # someone is at it, and all of them come meanwhile
+            sends = [pool.submit(room.send, "q", f"body {number}") for number in range(16)]
+            while len(room.store._waiting) < 16:
+                assert monotonic() < end
+        sent = [send.result().key for send in sends]
+    assert len(set(sent)) == 16
+    events = room.journal.after(begun)
+    assert sorted(event.key for event in events if event.key) == sorted(sent)
+    assert len({event.time for event in events}) == 1, "one commit has one time"
+    assert not room.journal.verify().differences
+    assert [message.body for message in room.peek("q")][:4] == ["a", "b", "c", "d"]
+
+
+def test_a_refused_send_of_a_group_fails_alone(room: Postroom) -> None:
+    room.queues.create("held", password="pw")
+    room.queues.disable("held", password="pw")
+    used = Receipt("once", b"1")
+    first, again, other, unknown, plain, after = room.store.send_each(
+        [
+            sending(1, "first", used),
+            sending(1, "first", used),
+            sending(1, "other", Receipt("once", b"2")),
+            sending(99, "nowhere"),
+            sending(2, "held"),
+            sending(1, "after", actor="bob"),
+        ]
+    )
+    assert isinstance(first, int)
+    assert again == first
+    assert isinstance(other, ArgumentInvalid)
+    assert (unknown, plain) == (None, None), "the long way says what is wrong"
+    assert isinstance(after, int)
+    last = room.journal.last(2)
+    assert [(event.verb, event.by) for event in last] == [("put", "ann"), ("put", "bob")]
+    assert not room.journal.verify().differences
+
+
+def test_a_group_is_the_same_room_as_one_send_after_another(tmp_path: Path) -> None:
+    together, apart = (
+        postroom.open(tmp_path / name, clock=lambda: 1_000_000, actor="ann") for name in ("together.db", "apart.db")
+    )
+    with together, apart:
+        for room in (together, apart):
+            for name in ("p", "q"):
+                room.queues.create(name)
+                room.send_many(name, ["x"] * 20)  # keys are at hand
+        sends = [sending(1 + number % 2, f"{number}") for number in range(10)]
+        together.store.send_each(sends)
+        for each in sends:
+            apart.store.send_one(each.queue, each.draft)
+        assert contents(together) == contents(apart)
+
+
+@pytest.mark.parametrize(("moment", "error"), [("committing", None), ("committed", CommitUnknown)])
+def test_every_send_of_a_group_hears_of_a_commit_that_failed(
+    room: Postroom, moment: str, error: type[Exception] | None
+) -> None:
+    faults.arm(f"send.{moment}", "raise")
+    outcomes = room.store.send_each([sending(1, "x"), sending(1, "y")])
+    if error is None:
+        assert outcomes == [None, None], "nothing was written: each goes the long way"
+        assert room.count("q").queues[0].unprocessed == 4
+    else:
+        assert [type(each) for each in outcomes] == [error, error]
+        assert outcomes[0] is not outcomes[1]
+        with pytest.raises(StoreStopped):
+            room.count()
+
+
+def test_a_send_that_cannot_enter_leaves_nothing_behind_for_others_to_send(room: Postroom) -> None:
+    def work(tx: Transaction) -> None:
+        room.store.send_one(1, Draft.of("from inside"))
+
+    with pytest.raises(RoomReentered):
+        room.store.transact("send", work)
+    room.send("q", "later")
+    assert [message.body for message in room.peek("q")] == ["a", "b", "c", "d", "later"]
+
+
+def test_a_retry_is_known_by_its_key_in_the_express_lane(room: Postroom) -> None:
+    first = room.send("q", "once", idempotency_key="k")
+    assert room.send("q", "once", idempotency_key="k").key == first.key
+    with pytest.raises(ArgumentInvalid, match="another message"):
+        room.send("q", "twice", idempotency_key="k")
+    assert room.count("q").queues[0].unprocessed == 5
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 31, 64, 150])
+def test_a_group_of_any_size_takes_few_statements_and_is_in_its_order(room: Postroom, count: int) -> None:
+    """Each statement lets go of Python's lock and has to get it again, which costs more than the row."""
+    assert isinstance(room.store, SqliteStore)
+    queues = ["a", "b"]
+    for name in queues:
+        room.queues.create(name)
+        room.send(name, "first")
+    ids = {queue.name: queue.id for queue in room.store.read(lambda tx: tx.queues.all())}
+    sends = [
+        Sending(ids[queues[place % 2]], Draft.of(f"{place}"), None, f"actor {place % 3}") for place in range(count)
+    ]
+    keys = room.store._transaction.keys
+    while keys._stop - keys._next < count:
+        room.send("a", "keys are to be at hand")
+    said: list[str] = []
+
+    def trace(cursor: Any, sql: str, bindings: Any) -> bool:
+        said.append(sql)
+        return True
+
+    room.store.session.connection.exec_trace = trace
+    try:
+        outcomes = room.store.send_each(sends)
+    finally:
+        room.store.session.connection.exec_trace = None
+    assert all(isinstance(each, int) for each in outcomes)
+    assert len(said) <= 20, said
+    for place, name in enumerate(queues):
+        bodies = [message.body for message in room.peek(name)]
+        assert bodies[-len(range(place, count, 2)) :] == [f"{each}" for each in range(place, count, 2)] or count == 1
+    assert not room.journal.verify().differences
+
+
+def test_a_receive_that_is_not_final_is_written_with_the_answer(room: Postroom) -> None:
+    """The commit of the receive need not be on disk; every other one is."""
+    execute = room.store.session.execute  # type: ignore[attr-defined]
+    session = room.queues.session()
+    assert session.receive(("q",), area=Area(10)).message is not None  # the first one takes the long way
+    session.send([("q",)], "x")
+    statements: list[str] = []
+
+    def note(_: Any, statement: str, __: Any) -> bool:
+        statements.append(statement)
+        return True
+
+    room.store.session.connection.exec_trace = note  # type: ignore[attr-defined]
+    received = session.receive(("q",), area=Area(10)).message
+    assert received is not None
+    assert [each.rstrip(";") for each in statements if "synchronous" in each] == [
+        "PRAGMA synchronous = NORMAL",
+        "PRAGMA synchronous = FULL",
+    ]
+    statements.clear()
+    session.send([("q",)], "answer")
+    assert not any("synchronous" in each for each in statements)
+    room.store.session.connection.exec_trace = None  # type: ignore[attr-defined]
+    assert execute("PRAGMA synchronous").fetchall() == [(2,)]
+    session.close()
+    assert room.journal.verify().differences == ()
+
+
+def test_what_another_program_of_this_process_has_in_hand_does_not_slow_a_receive(room: Postroom) -> None:
+    """A process that may have ended must be looked at, the long way; this one has not."""
+    first, second = room.queues.session(), room.queues.session()
+    first.send([("q",)], "known")
+    had = first.receive(("q",), area=Area(10)).message
+    assert had is not None
+    handed = room.store.hand_one(1, own_token(), lambda stored: True)
+    assert handed is not None
+    assert handed[0].body == "b"
+    other = process_token(1)  # as if another process had it
+    room.store.transact("confirm", lambda tx: tx.session.run("UPDATE handouts SET owner = ?", (other,)))
+    assert room.store.hand_one(1, own_token(), lambda stored: True) is None
+    assert room.store.receive_one(1) is None
+    room.store.transact("confirm", lambda tx: tx.session.run("UPDATE handouts SET owner = ?", (own_token(),)))
+    first.close(orderly=False)
+    again = second.receive(("q",), area=Area(10)).message
+    assert again is not None
+    assert again.key == had.key
+    second.close()
+
+
+def test_an_answer_to_what_another_has_meanwhile_is_refused_and_not_sent(room: Postroom) -> None:
+    session = room.queues.session()
+    session.send([("q",)], "known")
+    assert session.receive(("q",), area=Area(10)).message is not None
+    room.store.transact("confirm", lambda tx: tx.session.run("DELETE FROM handouts"))
+    before = room.count("q").queues[0].unprocessed
+    with pytest.raises(OutputFailed):
+        session.send([("q",)], "answer")
+    assert room.count("q").queues[0].unprocessed == before

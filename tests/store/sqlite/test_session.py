@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 import postroom
-from postroom.store.sqlite.session import SqliteSession
+from postroom.store.sqlite.session import ROWS_AT_ONCE, SqliteSession, with_rows
 
 
 @pytest.fixture
@@ -38,3 +38,22 @@ def test_it_says_how_it_is_set(session: SqliteSession) -> None:
     assert set(about.settings) == {"journal_mode", "synchronous"}
     session.rebuild_indexes()
     assert session.damage() == []
+
+
+def test_texts_are_a_table_unless_one_would_be_cut_off(session: SqliteSession) -> None:
+    said = ["", "é☃𝔘", "plain"]
+    rows = session.rows("SELECT rowid, value FROM carray(?)", (session.column(said),))
+    assert rows == list(enumerate(said, 1))
+    assert session.column(["plain", "a\0b"]) is None
+    assert session.column([]) is None
+
+
+def test_a_statement_of_several_rows_does_what_one_for_each_does(session: SqliteSession) -> None:
+    add = "INSERT INTO counters (name, value) VALUES (?, ?)"
+    rows = [(f"n{number}", number) for number in range(2 * ROWS_AT_ONCE + 5)]
+    assert session.many(add, iter(rows)) == len(rows)
+    assert session.rows("SELECT name, value FROM counters WHERE name GLOB 'n[0-9]*' ORDER BY value") == rows
+    assert session.many("UPDATE counters SET value = ? WHERE name = ?", [(0, name) for name, _ in rows]) == len(rows)
+    assert session.many(add, []) == 0
+    assert with_rows(add, 2) == "INSERT INTO counters (name, value) VALUES (?, ?), (?, ?)"
+    assert with_rows("INSERT INTO counters (name, value) VALUES (?, 1)", 2) is None

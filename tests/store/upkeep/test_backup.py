@@ -57,13 +57,17 @@ def rows(room: Postroom) -> dict[str, list[Row]]:
 
 
 TABLES: dict[str, str] = {}
+#: What SQLite counts and PostgreSQL does not; that it is right is verified.
+COUNTED = {"queues": {"arrived", "departed", "processed"}, "messages": {"number"}, "handouts": {"number"}}
 
 
 @pytest.fixture(autouse=True)
 def _known_tables(tmp_path: Path) -> None:
     if not TABLES:
         store = SqliteStore(tmp_path / "tables.db", actor="x")
-        TABLES.update({table.name: ", ".join(table.columns) for table in _tables(store.session.connection)})
+        for table in _tables(store.session.connection):
+            counted = COUNTED.get(table.name, set())
+            TABLES[table.name] = ", ".join(name for name in table.columns if name not in counted)
         store.close()
 
 

@@ -8,6 +8,8 @@ import psycopg
 from tests.conftest import Urls
 
 import postroom
+from postroom.model.key import key_number
+from postroom.store.proof.verification import COUNTS
 from postroom.store.upkeep import portable
 
 
@@ -19,8 +21,12 @@ def test_all_rows_go_there_and_back(urls: Urls, tmp_path: Path) -> None:
         room.send_many("q", ["a", "é"])
         room.receive("q")
         told = room.journal.verify()
+        numbers = {key_number(message.key): 2 for message in room.queues.info("q")}
+        queues = room.store.read(lambda tx: {row[0]: row[1:] for row in tx.session.rows(COUNTS)})
+    assert queues == {1: (2, 1, 1)}
     with psycopg.connect(source) as connection:
-        portable.write(connection, file, lambda some, of: done.append((some, of)))
+        counted = portable.Counted({**numbers, min(numbers) - 1: 1}, queues)
+        portable.write(connection, counted, file, lambda some, of: done.append((some, of)))
     assert done[-1][0] == done[-1][1]
     with postroom.open(file) as copy:
         assert (copy.journal.verify().messages, copy.journal.verify().differences) == (told.messages, ())

@@ -20,16 +20,16 @@ _TEXT, _TIME = StringType(), TimestampType()
 
 #: Each column with its type in Spark and what stands in it.
 COLUMNS: dict[str, tuple[DataType, Callable[[Found], Any]]] = {
-    "key": (_TEXT, lambda found: key_text(found.stored.key)),
-    "queue": (_TEXT, lambda found: found.stored.queue),
-    "type": (_TEXT, lambda found: found.stored.type),
-    "format": (_TEXT, lambda found: found.stored.format),
-    "body": (_TEXT, lambda found: found.stored.body),
-    "properties": (MapType(_TEXT, _TEXT), lambda found: _texts(found.stored.properties)),
-    "created": (_TIME, lambda found: found.stored.created),
-    "processed": (_TIME, lambda found: found.stored.processed),
-    "cause": (_TEXT, lambda found: None if found.stored.cause is None else key_text(found.stored.cause)),
-    "state": (_TEXT, lambda found: STATES[found.state]),
+    "key": (_TEXT, lambda row: key_text(row.stored.key)),
+    "queue": (_TEXT, lambda row: row.stored.queue),
+    "type": (_TEXT, lambda row: row.stored.type),
+    "format": (_TEXT, lambda row: row.stored.format),
+    "body": (_TEXT, lambda row: row.stored.body),
+    "properties": (MapType(_TEXT, _TEXT), lambda row: _texts(row.stored.properties)),
+    "created": (_TIME, lambda row: row.stored.created),
+    "processed": (_TIME, lambda row: row.stored.processed),
+    "cause": (_TEXT, lambda row: None if row.stored.cause is None else key_text(row.stored.cause)),
+    "state": (_TEXT, lambda row: STATES[row.state]),
 }
 SCHEMA = StructType([StructField(name, kind) for name, (kind, _) in COLUMNS.items()])
 
@@ -53,11 +53,11 @@ class Frames:
         columns = {name: [COLUMNS[name][1](message) for message in sound] for name in self._schema.fieldNames()}
         return pyarrow.RecordBatch.from_pydict(columns, schema=self._arrow)
 
-    def _is_sound(self, found: Found) -> bool:
-        if found.stored.sound:
+    def _is_sound(self, row: Found) -> bool:
+        if row.stored.sound:
             return True
         if not self._skip:
-            raise MessageUnsound(key=key_text(found.stored.key), queue=found.stored.queue)
+            raise MessageUnsound(key=key_text(row.stored.key), queue=row.stored.queue)
         return False
 
 

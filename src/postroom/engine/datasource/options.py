@@ -37,13 +37,13 @@ class Place:
 
     def find(self, tx: Transaction) -> Queue:
         """The queue by its name or its path. One that was retired can still be read."""
-        found = tx.queues.named_to_read(self.queue)
-        if found is None:
-            found = next((queue for queue in tx.queues.below(self.queue) if queue.path == self.queue), None)
-        if found is None:
+        present = tx.queues.named_to_read(self.queue)
+        if present is None:
+            present = next((queue for queue in tx.queues.below(self.queue) if queue.path == self.queue), None)
+        if present is None:
             known = [name for pair in tx.queues.names() for name in pair]
             raise QueueUnknown(queue=self.queue, nearest=nearest(self.queue, known) or QueueUnknown.listing)
-        return found
+        return present
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,6 @@ def _count(options: Mapping[str, str], name: str, most: int) -> int | None:
     value = options.get(name)
     if value is None:
         return None
-    if not (value.isascii() and value.isdigit() and 1 <= int(value) <= most):
+    if not (value.isascii() and value.isdigit() and len(value) < 10 and 1 <= int(value) <= most):
         raise ArgumentInvalid(argument=f"option {name}", why=f"{value!r} is not a number from 1 to {most}")
     return int(value)

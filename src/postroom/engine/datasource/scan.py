@@ -62,8 +62,8 @@ class Scan(DataSourceReader):
             queue = store.read(self._place.find)
             if isinstance(partition, KeyList):
                 keys = partition.keys
-                found = store.read(lambda tx: tx.scans.find(queue, keys, self._choice.wanted))
-                yield self._frames.batch([each for each in found if STATES[each.state] in self._choice.states])
+                messages = store.read(lambda tx: tx.scans.find(queue, keys, self._choice.wanted))
+                yield self._frames.batch([each for each in messages if STATES[each.state] in self._choice.states])
             elif isinstance(partition, KeyRange):
                 wanted = self._choice.wanted._replace(keys=(partition.first, partition.last))
                 yield from map(self._frames.batch, self._pages(store, queue, wanted))
@@ -80,9 +80,9 @@ class Scan(DataSourceReader):
         for state in (State.UNPROCESSED, State.PROCESSED):
             if STATES[state] in self._choice.states:
                 for page in _pages_of(store, queue, state, wanted):
-                    yield [found for found in page if found.stored.key not in seen]
+                    yield [row for row in page if row.stored.key not in seen]
                     if state is State.UNPROCESSED:
-                        seen.update(found.stored.key for found in page)
+                        seen.update(row.stored.key for row in page)
 
 
 def _pages_of(store: Store, queue: Queue, state: State, wanted: Wanted) -> Iterator[list[Found]]:

@@ -70,12 +70,12 @@ def _properties(value: Any) -> dict[str, Any] | None:
     if not isinstance(value, str):
         return None if value is None else dict(value)
     try:
-        found = json.loads(value)
+        properties = json.loads(value)
     except json.JSONDecodeError as error:
         raise PropertyInvalid(name=value[:40], why=f"the text is not JSON: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(properties, dict):
         raise PropertyInvalid(name=value[:40], why="the text is not a JSON object")
-    return found
+    return properties
 
 
 class _Written:
@@ -118,6 +118,6 @@ class StreamSink(_Written, DataSourceStreamArrowWriter):
 
 
 def _all(messages: list[WriterCommitMessage | None]) -> list[Made]:
-    found = [each for each in messages if isinstance(each, Made)]
-    assert len(found) == len(messages), "a write is committed only when every task has ended well"
-    return found
+    made = [message for message in messages if isinstance(message, Made)]
+    assert len(made) == len(messages), "a write is committed only when every task has ended well"
+    return made

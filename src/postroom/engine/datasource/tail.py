@@ -48,8 +48,8 @@ class Tail:
             newest = tx.journal.newest()
             return newest, tx.scans.last_arrival(queue, first, newest, limit)
 
-        newest, found = self._store.transact("follow", work)
-        if found is None:
+        newest, messages = self._store.transact("follow", work)
+        if messages is None:
             self._quiet = (after, newest)
             return after
-        return found
+        return messages

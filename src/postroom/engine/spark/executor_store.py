@@ -71,7 +71,7 @@ def unreached(why: str) -> StoreUnavailable:
 # --- in the driver -----------------------------------------------------------------------------------------------
 
 
-class Depot:
+class AnswerStore:
     """Where an engine finds what its executors left. It looks by a connection of its own: others commit meanwhile."""
 
     def __init__(self, url: str, fence: int) -> None:
@@ -94,12 +94,12 @@ class Depot:
 class Bay:
     """The place of one step."""
 
-    depot: Depot
+    answer_store: AnswerStore
     step: int
 
     def ticket(self) -> Ticket:
         """For one more job: what an earlier one left is not mixed with what this one leaves."""
-        return Ticket(self.depot.url, self.depot.fence, self.step, next(_jobs))
+        return Ticket(self.answer_store.url, self.answer_store.fence, self.step, next(_jobs))
 
     def answers(self, ticket: Ticket, receipts: Iterable[Receipt]) -> list[bytes]:
         """What executors left for a job, in the order of chunks, if none had trouble with it."""
@@ -114,7 +114,7 @@ class Bay:
             chunks.add(receipt.chunk)
         if damaged:
             raise Damaged(damaged)
-        store = self.depot.store
+        store = self.answer_store.store
         answers = store.read(lambda tx: tx.staging.answers(ticket.fence, ticket.step, ticket.job))
         if not chunks <= answers.keys():
             raise Stale  # the database crashed meanwhile, and begins with an empty table
@@ -122,19 +122,19 @@ class Bay:
 
     def fetched(self, keys: Sequence[int]) -> dict[int, Stored]:
         """Claimed messages, for the few of them that the engine itself must know."""
-        messages = self.depot.store.read(lambda tx: tx.messages.find_many(keys)) if keys else {}
+        messages = self.answer_store.store.read(lambda tx: tx.messages.find_many(keys)) if keys else {}
         if len(messages) < len(set(keys)):
             raise Stale  # someone has received or removed one since it was claimed
         return messages
 
     def clear(self, tx: Transaction) -> None:
         """Forget what was left for this step, and for steps that were given up. Others may be under way."""
-        others = self.depot.under_way - {self.step}
-        tx.staging.clear(self.depot.fence, self.step, min(others, default=self.step))
+        others = self.answer_store.under_way - {self.step}
+        tx.staging.clear(self.answer_store.fence, self.step, min(others, default=self.step))
 
     def close(self) -> None:
         """The step is committed, or given up."""
-        self.depot.under_way.discard(self.step)
+        self.answer_store.under_way.discard(self.step)
 
 
 # --- in the worker -----------------------------------------------------------------------------------------------
@@ -153,8 +153,8 @@ class Receipt:
         return json.dumps(asdict(self)).encode()
 
     @staticmethod
-    def unpacked(said: bytes) -> Receipt:
-        return Receipt(**json.loads(said))
+    def unpacked(packed: bytes) -> Receipt:
+        return Receipt(**json.loads(packed))
 
 
 @dataclass(frozen=True)
@@ -167,9 +167,9 @@ class Ticket:
     job: int
 
     @classmethod
-    def of(cls, url: str, said: str) -> Ticket:
+    def of(cls, url: str, packed: str) -> Ticket:
         """One that has travelled as a property of a job."""
-        return cls(url, *map(int, said.split()))
+        return cls(url, *map(int, packed.split()))
 
     def __str__(self) -> str:
         """Without the URL: the properties of a job are for everyone to see."""

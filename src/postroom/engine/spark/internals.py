@@ -6,7 +6,6 @@ house test sees to it that no other file uses such names.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -16,6 +15,8 @@ from pyspark import SparkConf, SparkContext, cloudpickle
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
+
+from postroom.engine.way import modules_of
 
 __all__ = ["Py4JError", "Py4JJavaError", "Py4JNetworkError", "to_arrow_schema"]
 
@@ -67,6 +68,15 @@ ANALYZED = frozenset(
     Union UnionLoop UnionLoopRef View Window WindowExpression WindowSpecDefinition With WithCTE
     """.split()
 )
+
+#: Sources of a streaming query have names, and may come and go between two runs.
+SOURCE_EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+
+
+def kafka_package() -> str:
+    """What Spark has to fetch to read and write Kafka."""
+    return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"
+
 
 # --- Java and its session ---
 
@@ -138,10 +148,8 @@ def plan_of(frame: DataFrame) -> str:
 
 def send_by_value(functions: Iterable[Callable[..., Any]]) -> None:
     """Have functions go to workers as they are, and not as the name of a module that is only here."""
-    for function in functions:
-        module = sys.modules.get(getattr(function, "__module__", None) or "")
-        if module is not None and not module.__name__.startswith("postroom") and module.__name__ != "__main__":
-            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # Spark's own copy
+    for module in modules_of(functions):
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # Spark's own copy
 
 
 # --- statements ---

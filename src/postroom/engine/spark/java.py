@@ -47,9 +47,9 @@ def java_home() -> str:
 def javas() -> list[Java]:
     """Every Java that was found, in the order in which they are considered; nothing is made or changed."""
     homes = [home for home in (_from_environment(), _from_path()) if home is not None]
-    found = [Java(home, _version(home)) for home in dict.fromkeys(homes)]
+    installed = [Java(home, _version(home)) for home in dict.fromkeys(homes)]
     packaged = _from_package()
-    return found if packaged is None else [*found, Java(packaged, _version(packaged.parents[1]), packaged=True)]
+    return installed if packaged is None else [*installed, Java(packaged, _version(packaged.parents[1]), packaged=True)]
 
 
 def _from_environment() -> Path | None:
@@ -65,12 +65,12 @@ def _from_path() -> Path | None:
 
 def _version(home: Path) -> int | None:
     try:
-        found = _VERSION.search((home / "release").read_text())
+        match = _VERSION.search((home / "release").read_text())
     except (OSError, UnicodeDecodeError):
         return None
-    if found is None or not os.access(home / "bin" / "java", os.X_OK):
+    if match is None or not os.access(home / "bin" / "java", os.X_OK):
         return None
-    return int(found.group(1))
+    return int(match.group(1))
 
 
 def _from_package() -> Path | None:

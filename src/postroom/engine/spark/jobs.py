@@ -1,31 +1,33 @@
-"""Work for Spark: what goes to its workers, in which form and how many parts, and how answers come back.
+"""Work for workers: what goes to them, in which form and how many parts, and how answers come back.
 
-There are two kinds of job. A job *of chunks* (rules, procedures) packs pieces of work into chunks, each one value of a
-frame, and has a task answer them in workers. A *planned* job (arcs, queries) runs a frame that Spark has planned once;
-all that is new in it travels as properties of the job.
+There are two kinds of job. A job *of chunks* (rules, procedures, few events of arcs) packs pieces of work into chunks,
+and has a task answer them in workers: those of Spark, where each chunk is one value of a frame, or one of the engine's
+own. A *planned* job (arcs, queries) runs a frame that Spark has planned once; all that is new in it travels as
+properties of the job.
 
-There are two ways. By the driver, messages and answers go through Spark. By the store, only keys and receipts do: with
-a *bay*, workers fetch messages in the store and leave their answers there (``exchange.py``).
+Messages reach workers of Spark in two ways. By the driver, messages and answers go through Spark. By the store, only
+keys and receipts do: with a *bay*, workers fetch messages in the store and leave their answers there
+(``executor_store.py``).
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import pyarrow
-
-from postroom.engine.spark.arrow import packed_rows, packed_values, stream
 from postroom.engine.spark.executor_store import Bay, Receipt, Ticket
 from postroom.engine.spark.garbage_collection import rarely_collecting
-from postroom.engine.spark.isolation import Piece, isolated, reason
+from postroom.engine.spark.isolation import GUILT, Piece, isolated
 from postroom.engine.spark.worker import Bounds
+from postroom.engine.way import SPARK, Task, Way, answered
+from postroom.errors import SparkUnavailable
 from postroom.model.message import Stored
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the engine's own workers need none of them, and they take their time to import
+    import pyarrow
     from pyspark import TaskContext
     from pyspark.sql import DataFrame, SparkSession
 
@@ -37,31 +39,11 @@ _TOLD, _PART = "postroom.job", "postroom.job.{}"  # properties of a planned job
 
 P = TypeVar("P", bound=Piece)
 R = TypeVar("R")
-W = TypeVar("W")
 
 
 def parallelism(spark: SparkSession) -> int:
     """How many tasks run at a time; those of a cluster come and go."""
     return spark.sparkContext.defaultParallelism
-
-
-class Task(Protocol[W]):
-    """What a worker does with a chunk. It travels there as it is."""
-
-    def begin(self) -> None:
-        """Load what evaluation needs, before time counts."""
-
-    def read(self, chunk: bytes) -> W:
-        """The work in a chunk."""
-
-    def keys(self, work: W) -> tuple[Collection[int], Collection[int]]:
-        """Of work without bodies: the messages that it is about, and all that it needs."""
-
-    def complete(self, work: W, messages: Mapping[int, Stored]) -> W:
-        """The same with bodies."""
-
-    def answer(self, work: W, bounds: Bounds | None, size: int) -> bytes:
-        """What the work leads to, evaluated within bounds; it has so many bytes."""
 
 
 def evenly(pieces: Sequence[P], count: int) -> Sequence[Sequence[P]]:
@@ -80,41 +62,86 @@ class Job(Generic[P, R]):
     bay: Bay | None = None
     split: Callable[[Sequence[P], int], Sequence[Sequence[P]]] = evenly
 
-    def run(self, spark: SparkSession, pieces: Sequence[P]) -> Iterator[Mapping[int, R]]:
+    def run(self, way: Way, pieces: Sequence[P]) -> Iterator[Mapping[int, R]]:
         """The outcomes, chunk by chunk. A piece that ends its worker has one, too, and costs no other."""
 
         def together(some: Sequence[P]) -> Iterator[Mapping[int, R]]:
-            return self._run(spark, self.split(some, max(1, min(parallelism(spark), len(some) // _CHUNK_MIN))))
+            return self._run(way, self.split(some, max(1, min(way.parallelism, len(some) // _CHUNK_MIN))))
 
-        return isolated(spark, pieces, together)
+        return isolated(way, pieces, together)
 
-    def keep_warm(self, spark: SparkSession) -> None:
+    def keep_warm(self, way: Way) -> None:
         """Have every worker work off nothing."""
         try:
-            list(self._run(spark, [[]] * parallelism(spark)))
+            list(self._run(way, [[]] * way.parallelism))
         except Exception as error:
-            reason(spark, error)  # a worker that has died will be made anew; if Java has, that is told
+            way.reason(error)  # a worker that has died will be made anew; if Java has, that is told
 
-    def _run(self, spark: SparkSession, chunks: Sequence[Sequence[P]]) -> Iterator[Mapping[int, R]]:
-        packed = [self.pack(chunk) for chunk in chunks]
-        if self.bay is None:
-            answers = packed_values(self.frame(spark, packed).toArrow())
-        else:
-            answers = answers_left(self.bay, lambda ticket: self.frame(spark, packed, ticket).toArrow())
-        return map(self.unpack, answers)
+    def _run(self, way: Way, chunks: Sequence[Sequence[P]]) -> Iterator[Mapping[int, R]]:
+        return map(self.unpack, way.answers(self.task, [self.pack(chunk) for chunk in chunks], self.bay))
 
-    def frame(self, spark: SparkSession, chunks: Sequence[bytes], ticket: Ticket | None = None) -> DataFrame:
-        """Chunks in, answers out; with a ticket, receipts."""
-        numbers = pyarrow.array(range(len(chunks)), pyarrow.int32())
-        rows = pyarrow.table({"number": numbers, "packed": pyarrow.array(chunks, pyarrow.binary())})
-        work = partial(_worked_off, self.task, ticket, Bounds.beside(str(spark.sparkContext.master)))
-        return spark.createDataFrame(rows, _CHUNKS).mapInArrow(work, PACKED)
+
+class OnSpark:
+    """The way by Spark."""
+
+    name = SPARK
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+
+    @property
+    def parallelism(self) -> int:
+        return parallelism(self.session)
+
+    def answers(self, task: Task[Any], chunks: Sequence[bytes], bay: Bay | None = None) -> list[bytes]:
+        from postroom.engine.spark.arrow import packed_values
+
+        if bay is None:
+            return packed_values(frame(self.session, task, chunks).toArrow())
+        return answers_left(bay, lambda ticket: frame(self.session, task, chunks, ticket).toArrow())
+
+    def carry(self, functions: Iterable[Callable[..., Any]]) -> None:
+        from postroom.engine.spark.internals import send_by_value
+
+        send_by_value(functions)
+
+    def reason(self, error: Exception) -> str:
+        from pyspark.errors import PySparkException
+
+        from postroom.engine.spark.internals import Py4JError, has_ended
+
+        # A dying Java shows in many ways: refused connections, empty answers, ends of files.
+        if has_ended(self.session):
+            raise SparkUnavailable(
+                master="the engine", why="the session has ended", advice="start the engine again"
+            ) from error
+        if not isinstance(error, (Py4JError, PySparkException)):
+            raise error
+        return GUILT
+
+    def broken(self, error: Exception) -> SparkUnavailable:
+        from postroom.engine.spark.launch import one_line
+
+        master = self.session.sparkContext.master
+        return SparkUnavailable(master=master, why=one_line(error), advice="check the settings for Spark")
+
+
+def frame(spark: SparkSession, task: Task[Any], chunks: Sequence[bytes], ticket: Ticket | None = None) -> DataFrame:
+    """Chunks in, answers out; with a ticket, receipts."""
+    import pyarrow
+
+    numbers = pyarrow.array(range(len(chunks)), pyarrow.int32())
+    rows = pyarrow.table({"number": numbers, "packed": pyarrow.array(chunks, pyarrow.binary())})
+    work = partial(_worked_off, task, ticket, Bounds.beside(str(spark.sparkContext.master)))
+    return spark.createDataFrame(rows, _CHUNKS).mapInArrow(work, PACKED)
 
 
 def _worked_off(
     task: Task[Any], ticket: Ticket | None, bounds: Bounds, batches: Iterator[pyarrow.RecordBatch]
 ) -> Iterator[pyarrow.RecordBatch]:
     """In a worker: the answers to every chunk of a partition, within bounds that the driver sets."""
+    from postroom.engine.spark.arrow import packed_rows
+
     bounds.settle()
     task.begin()
     for batch in batches:
@@ -126,11 +153,6 @@ def _worked_off(
                 pairs = zip(numbers, chunks, strict=True)
                 answers = [receipt(task, ticket, number, chunk, bounds).packed() for number, chunk in pairs]
         yield packed_rows(answers)
-
-
-def answered(task: Task[Any], chunk: bytes, bounds: Bounds | None = None) -> bytes:
-    """The answer to a chunk that has all it needs."""
-    return task.answer(task.read(chunk), bounds, len(chunk))
 
 
 def receipt(task: Task[Any], ticket: Ticket, number: int, chunk: bytes, bounds: Bounds | None = None) -> Receipt:
@@ -150,6 +172,8 @@ def receipt(task: Task[Any], ticket: Ticket, number: int, chunk: bytes, bounds: 
 
 def answers_left(bay: Bay, run: Callable[[Ticket], pyarrow.Table]) -> list[bytes]:
     """What executors left in the store for a job; the job itself brings receipts, which are checked."""
+    from postroom.engine.spark.arrow import packed_values
+
     ticket = bay.ticket()
     return bay.answers(ticket, map(Receipt.unpacked, packed_values(run(ticket))))
 
@@ -162,6 +186,16 @@ def tasks(spark: SparkSession, count: int) -> DataFrame:
     return spark.range(0, count, 1, count)
 
 
+def start_workers(spark: SparkSession) -> None:
+    """Have Spark's Python workers started, before time counts for what they are to do."""
+    tasks(spark, parallelism(spark)).mapInArrow(_nothing, PACKED).toArrow()
+
+
+def _nothing(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    for _ in batches:
+        yield from ()
+
+
 def run_planned(
     spark: SparkSession, frame: DataFrame, told: str, parts: Sequence[pyarrow.RecordBatch] = ()
 ) -> pyarrow.Table:
@@ -169,6 +203,8 @@ def run_planned(
 
     Properties are for everyone to see: what holds a password is not told so.
     """
+    from postroom.engine.spark.arrow import stream
+
     given = {_TOLD: told} | {
         _PART.format(number): base64.b64encode(stream(part)).decode() for number, part in enumerate(parts)
     }
@@ -195,6 +231,8 @@ def part(number: int) -> Iterator[pyarrow.RecordBatch]:
     """In a worker: what a task of this job is given, if it is."""
     packed = _context().getLocalProperty(_PART.format(number))
     if packed is not None:
+        import pyarrow
+
         yield from pyarrow.ipc.open_stream(base64.b64decode(packed))
 
 

@@ -91,10 +91,10 @@ def _end_with(process: int) -> None:
 
 def one_line(error: Exception) -> str:
     """What an error from Spark says, without the trace."""
-    said = str(error)
+    text = str(error)
     if isinstance(error, Py4JJavaError):
-        said = internals.java_message(error)
-    return _first(said.splitlines()) or type(error).__name__
+        text = internals.java_message(error)
+    return _first(text.splitlines()) or type(error).__name__
 
 
 def _reason(error: Exception, ear: _Ear) -> str:
@@ -103,7 +103,7 @@ def _reason(error: Exception, ear: _Ear) -> str:
         printed = [line for line in ear.all_heard() if not _NOISE.search(line)]
         return _first(printed) or one_line(error)
     if "stopped SparkContext" in str(error):  # it gave up by itself while it started: a cluster did not answer
-        printed = [found.group(1) for found in map(_LOGGED.search, ear.heard()) if found]
+        printed = [match.group(1) for match in map(_LOGGED.search, ear.heard()) if match]
         return _first(printed) or one_line(error)
     return one_line(error)
 
@@ -210,16 +210,16 @@ class _Ear:
             _Ear._current._hear = _Ear._current._kept.append
 
     def _listen(self, reader: int) -> None:
-        with open(reader, "rb") as said:
-            for piece in _pieces(said):
+        with open(reader, "rb") as output:
+            for piece in _pieces(output):
                 if not _REAPED.search(piece):
                     self._hear(piece)
 
 
-def _pieces(said: Iterable[bytes]) -> Iterator[bytes]:
+def _pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Single lines, but a Python traceback in one piece."""
     held, tracing = b"", False
-    for line in said:
+    for line in lines:
         tracing = line.startswith(b"Traceback ") or (tracing and line.startswith(b" "))
         held += line
         if not tracing:

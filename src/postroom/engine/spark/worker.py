@@ -1,8 +1,12 @@
-"""What a Python worker of Spark may take: memory, time, and a place behind the engine itself."""
+"""What a Python worker may take: memory, time, a place behind the engine itself, and what it sees of our environment.
+
+The workers of Spark and those of the engine's own (``engine/worker_process.py``) have the same bounds.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import resource
 import signal
 from itertools import count
@@ -13,7 +17,23 @@ from postroom.limits import EVALUATION_SECONDS, WORKER_BYTES_MAX
 
 _BYTES_A_SECOND = 100_000  # what a worker evaluates at the least
 _NICE = 5  # of a worker beside the engine itself: others wait for what the engine commits
+# What workers on this machine see of our environment: a rule's code must find no secrets. To workers of Spark the rest
+# is blank, and more is given with spark.executorEnv.NAME.
+_KEPT = re.compile(
+    r"(HOME|HOSTNAME|LANG|LANGUAGE|LC_\w+|LD_LIBRARY_PATH|LOGNAME|PATH|PG(?!PASSWORD)\w+|PYTHON\w*|SHELL|TERM|TMPDIR|TZ"
+    r"|USER|VIRTUAL_ENV|XDG_\w+|JAVA_\w+|HADOOP_\w+|_?SPARK_\w+|PYSPARK_\w+)$"
+)
 _tasks = count()
+
+
+def is_shown(name: str) -> bool:
+    """Whether workers see a variable of our environment."""
+    return _KEPT.match(name) is not None
+
+
+def environment() -> dict[str, str]:
+    """What they see of it."""
+    return {name: value for name, value in os.environ.items() if is_shown(name)}
 
 
 class Bounds(NamedTuple):

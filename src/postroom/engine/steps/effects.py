@@ -15,6 +15,7 @@ class Granule(NamedTuple):
     kind: str
     name: str
     value: str = ""
+    until: int = 0  # if it is not 0, only messages that were there at that moment
 
 
 class Document(NamedTuple):
@@ -81,7 +82,14 @@ class ResetSlice(NamedTuple):
     value: str
 
 
-Action = Enqueue | ResetSlice
+class Failed(NamedTuple):
+    """An attempt that has failed, of a message whose queue says how often it is tried; it stands first."""
+
+    reason: str
+    final: bool  # it goes to the dead letters; else it waits for its next attempt
+
+
+Action = Enqueue | ResetSlice | Failed
 Effects = tuple[Action, ...]
 
 
@@ -92,9 +100,20 @@ class Change(NamedTuple):
     document: Document | None
 
 
+def moment(delay: int | None, now: int) -> int | None:
+    """When a message is due that waits: so many microseconds from now; a negative number is the moment itself.
+
+    >>> moment(None, 5), moment(3, 5), moment(-9, 5)
+    (None, 8, 9)
+    """
+    if delay is None:
+        return None
+    return -delay if delay < 0 else now + delay
+
+
 def changes(at: int, effects: Effects) -> Iterator[tuple[Granule, Change]]:
     """Every granule that effects change."""
-    for place, action in enumerate(effects):
+    for place, action in enumerate([effect for effect in effects if not isinstance(effect, Failed)]):
         if isinstance(action, ResetSlice):
             yield Granule("slice", action.slicing, action.value), Change(at, None)
             continue

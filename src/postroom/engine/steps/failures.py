@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from html import unescape
 
 from postroom.engine.steps.effects import Document, Enqueue
+from postroom.errors import PostroomError
 from postroom.limits import BODY_BYTES_MAX
+from postroom.model.body import Format
 from postroom.model.key import key_text
-from postroom.model.message import NO_PROPERTIES
+from postroom.model.message import NO_PROPERTIES, Draft, Message
+from postroom.model.xml import parse_xml
 from postroom.model.xmltext import escaped, without_declaration
 from postroom.store.kernel.queues import Keep, Queue
 from postroom.store.kernel.transaction import Transaction
@@ -26,27 +31,73 @@ class Failure:
     description: str
     rule: str | None = None
     suspects: tuple[str, ...] = ()  # the rules that were evaluated, if nobody can tell which of them it was
+    place: str | None = None  # in the program: file, line and column
+    kinds: tuple[tuple[str, str], ...] = ()  # more elements for rules to ask for, such as disconnectedTransport
 
 
 def error_body(failure: Failure, queue: str, key: int, document: Document) -> str:
     """The error message of a failure, in the shape that the guide documents."""
     parts = [f"<class>{failure.kind}</class>", f"<code>{escaped(failure.code)}</code>"]
     parts.append(f"<description>{escaped(failure.description[:2000])}</description>")
-    named = failure.suspects if failure.rule is None else (failure.rule,)
-    parts += [f"<rule>{escaped(rule)}</rule>" for rule in named]
+    rules = failure.suspects if failure.rule is None else (failure.rule,)
+    parts += [f"<rule>{escaped(rule)}</rule>" for rule in rules]
+    if failure.place is not None:
+        parts.append(f"<place>{escaped(failure.place)}</place>")
     parts.append(f"<queue>{escaped(queue)}</queue>")
+    parts += [f"<{name}>{escaped(text)}</{name}>" for name, text in failure.kinds]
     inside = without_declaration(document.body) if document.format == "xml" else escaped(document.body)
     head = "".join(parts)
+    named = f' key="{key_text(key)}"' if key else ""  # what was not let in has no key
     if len(head.encode()) + len(inside.encode()) > BODY_BYTES_MAX - 1000:
         # The message itself is kept as long as someone needs it; here a reference must do.
-        return f'<error>{head}<initialMessage key="{key_text(key)}" omitted="true"/></error>'
-    return f'<error>{head}<initialMessage key="{key_text(key)}">{inside}</initialMessage></error>'
+        return f'<error>{head}<initialMessage{named} omitted="true"/></error>'
+    return f"<error>{head}<initialMessage{named}>{inside}</initialMessage></error>"
+
+
+_SAID = re.compile("<class>([^<]*)</class><code>([^<]*)</code><description>([^<]*)</description>")
+
+
+def told(body: str) -> tuple[str, str]:
+    """The class of the failure that an error message tells of, and what it says."""
+    match = _SAID.search(body)
+    assert match is not None, "an error message says what it is about first"
+    kind, code, description = map(unescape, match.groups())
+    return kind, f"{code}: {description}"
 
 
 def error_message(failure: Failure, queue: str, key: int, document: Document) -> Enqueue:
     """In the place of all that a message should have led to, where nothing else takes its error."""
     body = error_body(failure, queue, key, document)
     return Enqueue(failure.rule or queue, SYSTEM_ERRORS, "xml", None, NO_PROPERTIES, body, failed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Initial:
+    """What an error message says of the message that failed."""
+
+    queue: str  # where it failed
+    key: str | None  # None if it was not let in
+    copy: Draft | None  # as the error message has it; None if it was too large
+
+
+def initial_of(message: Message) -> Initial | None:
+    """The message whose error message this is; None if it is none."""
+    if message.corrupt or message.format is not Format.XML or not message.body.startswith("<error>"):
+        return None
+    try:
+        root = parse_xml(message.body)
+    except PostroomError:
+        return None
+    queue, initial = root.findtext("queue"), root.find("initialMessage")
+    if not queue or initial is None:
+        return None
+    copy = None
+    if len(initial):
+        inside = message.body.partition("<initialMessage")[2].partition(">")[2]
+        copy = Draft.of(inside.removesuffix("</initialMessage></error>"), Format.XML)
+    elif not initial.get("omitted"):
+        copy = Draft.of(initial.text or "")
+    return Initial(queue, initial.get("key"), copy)
 
 
 def error_queue(tx: Transaction) -> None:

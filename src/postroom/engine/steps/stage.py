@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from postroom.engine.spark.executor_store import Bay, Depot
+from postroom.engine.evaluators import Evaluators
+from postroom.engine.holding import Holding
+from postroom.engine.spark.executor_store import AnswerStore, Bay
 from postroom.engine.steps.effects import Arrival, Document, Effects, Granule
 from postroom.engine.steps.serial import Timeline
 from postroom.model.message import Stored
@@ -20,6 +22,8 @@ from postroom.store.kernel.transaction import Transaction
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from postroom.engine.way import Way
+
 
 @dataclass(frozen=True)
 class Watched:
@@ -30,7 +34,23 @@ class Watched:
     echoes: Sequence[str] = ()  # whose messages it takes when their time has come
     reading: frozenset[str] = frozenset()  # whose messages look at others
     sliced: frozenset[str] = frozenset()  # whose messages slices may hold
+    once: frozenset[str] = frozenset()  # whose messages are taken in their order, and never tried again
+    free: frozenset[str] = frozenset()  # whose messages look at nothing and reset nothing: any engine may take them
     staying: frozenset[str] = frozenset()  # whose messages flow on, but not those that it puts there itself
+
+
+class Folding(Protocol):
+    """What has a state, in the commit of a step: it takes the messages of the step in their order."""
+
+    @property
+    def targets(self) -> frozenset[str]:
+        """The queues that it may put messages into."""
+
+    def effects(self, arrival: Arrival) -> Effects:
+        """What comes of the next message besides what was evaluated; errors stand first."""
+
+    def write(self, messages: int) -> None:
+        """Write the state as it was after so many messages."""
 
 
 class Share(Protocol):
@@ -53,18 +73,27 @@ class Share(Protocol):
     def arrivals(self, tx: Transaction, claimed: Sequence[Stored]) -> list[Arrival]:
         """The claimed messages with the sets that their rules will look at."""
 
+    def weight(self, arrivals: Sequence[Arrival]) -> int:
+        """How much work it is to evaluate arrivals, in messages."""
+
     def evaluate(
         self,
-        spark: SparkSession,
+        way: Way,
         arrivals: Sequence[Arrival],
         base: Mapping[Granule, Sequence[Document]],
         known: Timeline,
         bay: Bay | None,
     ) -> Iterator[Mapping[int, Effects]]:
-        """The effects of arrivals, in groups whose members have seen each other; evaluated on Spark.
+        """The effects of arrivals, in groups whose members have seen each other; evaluated in one of the ways.
 
         With a bay, executors read the messages in the store and leave their answers there.
         """
+
+    def folding(self, tx: Transaction, queues: Collection[str]) -> Folding | None:
+        """What has a state and takes messages of some queues; None if nothing has."""
+
+    def barring(self, barred: Mapping[str, str]) -> Share:
+        """The same without what some of its definitions would do: these only tell why they may not."""
 
     def keep_warm(self, spark: SparkSession) -> None:
         """Give Spark's workers something to do."""
@@ -83,6 +112,7 @@ class Result:
     seconds: Mapping[str, float] = field(default_factory=dict)  # by stage
     busy: frozenset[str] = frozenset()  # it is still evaluated, and these are the queues that it has taken from
     reads: bool = False  # whether the messages of a busy one look at others
+    evaluated: str = ""  # by which way; empty if there was nothing to evaluate
 
 
 class Entangled(Stale):
@@ -114,12 +144,13 @@ class Turn:
 
     store: Store
     fence: int
-    spark: Callable[[], SparkSession]
+    evaluators: Evaluators
     size: Callable[[], int]  # messages of a step
     admit: Admit = admit_nothing
-    depot: Depot | None = None  # where executors read and write, if they do it themselves
+    answer_store: AnswerStore | None = None  # where executors read and write, if they do it themselves
     waiting: Mapping[str, str] = field(default_factory=dict)  # queues, and the queue on hold that each waits for
     beside: Beside = ALONE
+    holding: Holding | None = None  # the queues that this engine has, where others share the room
 
 
 class Stage(Protocol):
@@ -130,6 +161,9 @@ class Stage(Protocol):
 
         ``Stale`` means that the world moved meanwhile: then nothing has happened, and the engine looks again.
         """
+
+    def worker_module(self, store: Store) -> str:
+        """The module that evaluates in workers what this stage watches; empty if it watches nothing."""
 
     def keep_warm(self, store: Store, spark: Callable[[], SparkSession]) -> None:
         """Give Spark's workers something to do, if there is something that they would be needed for."""

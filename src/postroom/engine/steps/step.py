@@ -1,4 +1,4 @@
-"""One step, in its three parts: claim the next messages, evaluate what watches them on Spark, commit what follows.
+"""One step, in its three parts: claim the next messages, evaluate what watches them, commit what follows.
 
 Progress lives in the store: marking messages processed and applying their effects is one commit, under the number of
 the engine's lease. A step that is abandoned anywhere before it has changed nothing.
@@ -7,28 +7,37 @@ the engine's lease. A step that is abandoned anywhere before it has changed noth
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from postroom.engine.evaluators import Evaluators
+from postroom.engine.holding import LEASE, Holding
 from postroom.engine.spark.executor_store import Bay, misread
 from postroom.engine.spheres import Bonds
-from postroom.engine.steps.effects import Action, Arrival, Document, Effects, Enqueue, Granule, ResetSlice
+from postroom.engine.steps import attempts
+from postroom.engine.steps.attempts import NO_TRIES, Tries
+from postroom.engine.steps.effects import (
+    Action,
+    Arrival,
+    Document,
+    Effects,
+    Enqueue,
+    Granule,
+    ResetSlice,
+    moment,
+)
 from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_message
 from postroom.engine.steps.serial import Timeline, settle
-from postroom.engine.steps.stage import Result, Share, Watched
+from postroom.engine.steps.stage import Folding, Result, Share, Watched
 from postroom.errors import BodyError
 from postroom.limits import STEP_BYTES_MAX, STEP_FREE_MESSAGES, STEP_ROUNDS_MAX
 from postroom.model.message import IN_SPHERE, Draft, Stored
-from postroom.store.kernel.batch import NOWHERE, Admit, Batch, Places, Put, Stale, admit_nothing
-from postroom.store.kernel.queues import Queue
+from postroom.store.kernel.batch import Admit, Batch, Origin, Places, Put, Stale, admit_nothing
+from postroom.store.kernel.message_rows import State
+from postroom.store.kernel.queues import Admission, Queue
 from postroom.store.kernel.timers import ECHO, Timer
 from postroom.store.kernel.transaction import Transaction
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-LEASE = "engine"
 #: The actor of what the engine does by itself.
 ENGINE = "engine"
 
@@ -44,7 +53,10 @@ class Claim:
     base: dict[Granule, list[Document]]
     timers: dict[int, Timer]  # by the key of the message whose time has come
     more: bool  # whether there was more than the step takes
+    rights: int = 0  # the version of the rights that its definitions act with
     bay: Bay | None = None  # if executors fetch what its messages say, and leave their answers
+    evaluated: str = ""  # by which way
+    tries: Tries = NO_TRIES
 
 
 def claim(
@@ -55,6 +67,7 @@ def claim(
     waiting: Mapping[str, str],
     after: Mapping[str, int],
     bodies: bool = True,
+    holding: Holding | None = None,
 ) -> Claim | None:
     """The next messages in the order of priority and arrival; None if there is nothing to take.
 
@@ -62,10 +75,11 @@ def claim(
     messages are taken that look at no others, and none when another's time has come, which would go before them.
     Without ``bodies`` it takes outlines, for executors that fetch what the messages say.
     """
-    tx.leases.check(LEASE, fence)
+    _check(tx, fence, holding)
+    barred = tx.bindings.lacking(share.agent)
+    share = share.barring(barred) if barred else share
     watched = share.watched
-    locked = _locked(tx, [*watched.queues, *watched.echoes])
-    by_name = {name: queue for name, queue in locked.items() if name not in waiting}
+    by_name = _found(tx, watched, waiting)
     free = [by_name[name] for name in watched.queues if name in by_name]
     if not any(queue.unprocessed for queue in free if queue.name in watched.reading):
         size = min(size, STEP_FREE_MESSAGES)
@@ -74,7 +88,9 @@ def claim(
     due = tx.timers.next_due(ECHO) if after else None
     if due is not None and due <= tx.now:
         return None
-    stored, timers = _due(tx, by_name, size) if not after else ([], {})
+    # Timers are of the stage that has echo queues: to others a message in one of them would be one that was moved away.
+    timed = watched.echoes and not after
+    stored, timers = _due(tx, by_name, watched.echoes, size) if timed else ([], {})
     sound, following = False, list[Stored]()
     while not following and not sound:  # those behind a damaged message move up
         following, sound = _next(tx, free, watched, size - len(stored), after, _whole if bodies else _outlined)
@@ -90,7 +106,31 @@ def claim(
         base_of(tx, arrivals, bodies),
         timers,
         more=len(stored) >= size,
+        tries=Tries.of(tx, stored, watched.once),
+        rights=tx.access.version(),
     )
+
+
+def _check(tx: Transaction, fence: int, holding: Holding | None, queues: Collection[str] = ()) -> None:
+    """Raise unless this engine may do what it is about to: it leads, or has all of these queues."""
+    if holding is None or holding.leads:
+        tx.leases.check(LEASE, fence)
+    if holding is not None:
+        holding.check(tx, queues)
+
+
+def _found(tx: Transaction, watched: Watched, waiting: Container[str]) -> dict[str, Queue]:
+    """The queues that a step may take from.
+
+    What a step looks at must be one moment of all queues: they are locked. Messages that look at nothing are read as
+    they are, and whoever sends does not wait; what is committed with an earlier line meanwhile comes in the next step.
+    """
+    names = [name for name in (*watched.queues, *watched.echoes) if name not in waiting]
+    read = [queue for name in names if (queue := tx.queues.named_to_read(name)) is not None]
+    if all(queue.name in watched.free for queue in read if queue.unprocessed):
+        return {queue.name: queue for queue in read if not queue.retired and releases(tx, queue)}
+    locked = _locked(tx, [*watched.queues, *watched.echoes])
+    return {name: queue for name, queue in locked.items() if name not in waiting}
 
 
 def _locked(tx: Transaction, names: Sequence[str]) -> dict[str, Queue]:
@@ -110,7 +150,9 @@ def in_use(tx: Transaction, queue: Queue) -> bool:
     return queue.in_use(tx.now)
 
 
-def _due(tx: Transaction, queues: Mapping[str, Queue], size: int) -> tuple[list[Stored], dict[int, Timer]]:
+def _due(
+    tx: Transaction, queues: Mapping[str, Queue], echoes: Collection[str], size: int
+) -> tuple[list[Stored], dict[int, Timer]]:
     """Messages whose time has come, with their timers. Those of a queue that waits hide none of the others."""
     waiting: list[Stored] = []
     timers: dict[int, Timer] = {}
@@ -121,7 +163,7 @@ def _due(tx: Transaction, queues: Mapping[str, Queue], size: int) -> tuple[list[
         for timer in due:
             if timer.id not in looked_at and len(waiting) < size:
                 looked_at.add(timer.id)
-                stored = _waited_for(tx, timer, queues)
+                stored = _waited_for(tx, timer, queues, echoes)
                 if stored is not None:
                     waiting.append(stored)
                     timers[stored.key] = timer
@@ -130,19 +172,21 @@ def _due(tx: Transaction, queues: Mapping[str, Queue], size: int) -> tuple[list[
         limit *= 2
 
 
-def _waited_for(tx: Transaction, timer: Timer, queues: Mapping[str, Queue]) -> Stored | None:
+def _waited_for(tx: Transaction, timer: Timer, queues: Mapping[str, Queue], echoes: Collection[str]) -> Stored | None:
     stored = tx.messages.find(int(timer.payload["message"]))
+    if stored is not None and tx.deliveries.details(stored.key).state in (State.DELAYED, State.LEASED):
+        return None  # it waits for its next attempt, or someone has it and may give it back
     if stored is not None and tx.messages.is_reserved(stored.key):
         return None  # whoever has it may give it back
-    if stored is None or stored.processed is not None:
-        tx.timers.remove(timer)  # someone has received the message meanwhile
+    if stored is None or stored.processed is not None or stored.queue not in echoes:
+        tx.timers.remove(timer)  # someone has received the message meanwhile, or moved it
         return None
     if stored.queue not in queues:
         return None
     if stored.sound:
         return stored
     if not tx.messages.is_set_aside(stored.key):  # someone who wanted to receive it may have found it first
-        tx.messages.set_aside(queues[stored.queue], stored)
+        tx.messages.set_aside(tx.queues.locked(queues[stored.queue].id), stored)
     tx.timers.remove(timer)
     return None
 
@@ -197,7 +241,7 @@ def _next(
             if whole:
                 taken.append(stored)
             else:  # it is kept out of everyone's way
-                tx.messages.set_aside(by_name[stored.queue], stored)
+                tx.messages.set_aside(tx.queues.locked(by_name[stored.queue].id), stored)
                 sound = False
     return taken, sound
 
@@ -217,10 +261,10 @@ def _position(read: _Found) -> int:
     return read[0].position
 
 
-def set_aside(tx: Transaction, keys: Sequence[int], fence: int) -> None:
+def set_aside(tx: Transaction, keys: Sequence[int], fence: int, holding: Holding | None = None) -> None:
     """Keep claimed messages out of everyone's way that executors found damaged."""
-    tx.leases.check(LEASE, fence)
     names = {stored.queue for stored in tx.messages.find_many(keys).values()}
+    _check(tx, fence, holding, names)
     queues = _locked(tx, sorted(names))
     for stored in tx.messages.find_many(keys).values():
         if stored.queue not in queues or stored.processed is not None or tx.messages.is_set_aside(stored.key):
@@ -239,25 +283,33 @@ def base_of(tx: Transaction, arrivals: Sequence[Arrival], bodies: bool = True) -
         ids = tx.slices.ids("slicing" if kind == "slice" else "index") if alike else {}
         known = [granule for granule in alike if granule.name in ids]
         for granule, rows in zip(known, read([(ids[each.name], each.value) for each in known], bodies), strict=True):
-            sets[granule] = [_document(row) for row in rows if not bodies or row.sound]
+            sets[granule] = [_document(row) for row in rows if _is_seen(row, granule, bodies)]
     for granule in wanted:
         if granule.kind == "queue":
             inside = tx.slices.queue(granule.name, bodies)
-            sets[granule] = [_document(row) for row in inside if not bodies or row.sound]
+            sets[granule] = [_document(row) for row in inside if _is_seen(row, granule, bodies)]
     return sets
+
+
+def _is_seen(stored: Stored, granule: Granule, bodies: bool) -> bool:
+    """Whether a message is in a set: a damaged one is not, nor what came too late."""
+    return (not bodies or stored.sound) and (not granule.until or stored.created <= granule.until)
 
 
 def _document(stored: Stored) -> Document:
     return Document(stored.key, stored.format, stored.type, stored.body, stored.number)
 
 
-def evaluate(claimed: Claim, spark: Callable[[], SparkSession]) -> tuple[dict[int, Effects], int]:
+def evaluate(claimed: Claim, evaluators: Evaluators) -> tuple[dict[int, Effects], int]:
     """The effects of the claimed messages, and how many of them, from the first on, are settled."""
+    way = evaluators.way(claimed.share.weight(claimed.arrivals))
+    claimed.evaluated = way.name
 
-    def on_spark(some: Sequence[Arrival], known: Timeline) -> Iterator[Mapping[int, Effects]]:
-        return claimed.share.evaluate(spark(), some, claimed.base, known, claimed.bay)
+    def together(some: Sequence[Arrival], known: Timeline) -> Iterator[Mapping[int, Effects]]:
+        outcomes = claimed.share.evaluate(way, some, claimed.base, known, claimed.bay)
+        return claimed.tries.each(outcomes, some) if claimed.tries.policies else outcomes
 
-    effects, unsettled = settle(claimed.arrivals, on_spark, STEP_ROUNDS_MAX)
+    effects, unsettled = settle(claimed.arrivals, together, STEP_ROUNDS_MAX)
     first = claimed.arrivals[0].order
     return effects, min(unsettled, default=first + len(claimed.arrivals)) - first
 
@@ -269,14 +321,15 @@ def commit(
     settled: int,
     fence: int,
     admit: Admit = admit_nothing,
+    holding: Holding | None = None,
 ) -> Result:
     """Mark the settled messages processed and apply their effects, as if one after another.
 
     ``admit`` lets new messages into queues that another capability looks after.
     """
-    tx.leases.check(LEASE, fence)
-    tx.definitions.lock()  # a load comes before this step or after it, never in between
-    if tx.definitions.version() != claimed.share.version:
+    _check(tx, fence, holding, {stored.queue for stored in claimed.stored})
+    tx.definitions.share()  # a load comes before this step or after it, never in between
+    if tx.definitions.version() != claimed.share.version or tx.access.version() != claimed.rights:
         raise Stale
     tx.journal.actor, actor = ENGINE, tx.journal.actor
     try:
@@ -291,13 +344,14 @@ class _Commit:
     def __init__(self, tx: Transaction, claimed: Claim, effects: Mapping[int, Effects], admit: Admit) -> None:
         self._tx = tx
         self._admit = admit
-        self._passed = int(claimed.share.admission)
+        self._passed = int(claimed.share.admission | Admission.SENDING)
         self._claimed = claimed
         self._effects = effects
         self._agent = claimed.share.agent
         self._bonds = Bonds(tx, claimed.share.agent)
         self._slicings = tx.slices.ids("slicing")
         self._indexes = tx.slices.ids("index")
+        self._origins: dict[tuple[str, str], Origin] = {}  # by rule and queue
 
     def write(self, settled: int) -> Result:
         steps = self._bonds.untied(
@@ -306,14 +360,19 @@ class _Commit:
                 for stored, arrival in zip(self._claimed.stored[:settled], self._claimed.arrivals, strict=False)
             ]
         )
-        queues = self._queues(steps)
+        folding = self._claimed.share.folding(self._tx, {stored.queue for stored, _ in steps})
+        queues = self._queues(steps, folding)
         sources = {stored.queue for stored, _ in steps}
         if not all(releases(self._tx, queues[name]) for name in sources):
             raise Stale  # put on hold since the claim, or someone began to read
         held = {name for name, queue in queues.items() if not queue.accepts or in_use(self._tx, queue)}
         result = Result()
+        if folding is not None:
+            steps = self._folded(steps, folding, held)
         if any(queue.admission & ~self._passed for queue in queues.values()):
-            steps = [(stored, self._let_in(stored, made, queues)) for stored, made in steps]
+            judged, let_in = self._claimed.tries.judged, self._let_in
+            steps = [(stored, judged(stored.queue, stored.key, let_in(stored, made, queues))) for stored, made in steps]
+        self._cut(steps)
         for number, (stored, made) in enumerate(steps if held else ()):
             goal = _held(made, held)
             if goal is not None:
@@ -321,38 +380,105 @@ class _Commit:
                 del steps[number:]
                 break
         result.messages = len(steps)
+        if folding is not None:
+            folding.write(sum(attempts.failed(made) is None for _, made in steps))
         self._write(steps, queues, result)
         return result
 
     def _write(self, steps: Sequence[tuple[Stored, Effects]], queues: Mapping[str, Queue], result: Result) -> None:
         batch, sliced, timers = Batch(self._tx), self._claimed.share.watched.sliced, self._claimed.timers
-        result.created = sum([len(made) for _, made in steps])
-        resets = sum([type(action) is ResetSlice for _, made in steps for action in made])
-        for stored, _ in steps if timers else ():  # before numbers are reserved: this writes to the journal too
-            if stored.key in timers:
+        for stored, made in steps if timers else ():  # before numbers are reserved: this writes to the journal too
+            if stored.key in timers and attempts.failed(made) is None:
                 self._tx.timers.remove(timers[stored.key])
-        passed = sum([action.passed for _, made in steps for action in made if type(action) is Enqueue])
-        keys = batch.reserve(len(steps) + result.created + passed, result.created - resets)
-        for stored, made in steps:
-            failed = IN_SPHERE in stored.properties and any(_is_failure(action) for action in made)
-            batch.take(queues[stored.queue], stored, stored.queue in sliced, failed)
+        steps, failed = self._tried(steps, queues)
+        result.created = sum([len(made) for _, made in steps])
+        resets = passed = 0
+        for _, made in steps:
             for action in made:
-                self._apply(batch, action, stored.key, queues)
+                if type(action) is not Enqueue:
+                    resets += 1
+                elif action.passed:
+                    passed += 1
+        keys = batch.reserve(len(steps) - len(failed) + result.created + passed, result.created - resets)
+        # The first message of a step tells how it was evaluated.
+        detail = (
+            self._tx.journal.detail_text({"evaluated": self._claimed.evaluated}) if self._claimed.evaluated else None
+        )
+        for stored, made in steps:
+            if stored.key not in failed:
+                broken = IN_SPHERE in stored.properties and any(_is_failure(action) for action in made)
+                batch.take(queues[stored.queue], stored, stored.queue in sliced, broken, detail)
+                detail = None
+            self._apply(batch, made, stored.key, queues)
             result.failures += bool(made) and _is_failure(made[0])
         batch.finish(self._claimed.snapshot)
         for name in self._claimed.share.watched.staying & queues.keys():
             self._tx.epochs.skip(queues[name].id, *batch.span)
         self._bonds.settle(steps, keys, queues)
 
-    def _queues(self, steps: Sequence[tuple[Stored, Effects]]) -> dict[str, Queue]:
+    def _cut(self, steps: list[tuple[Stored, Effects]]) -> None:
+        """A dead letter leaves the sets that it was in: whoever looks at sets comes after it, in another step."""
+        for number, (_, made) in enumerate(steps):
+            failure = attempts.failed(made)
+            if failure is not None and failure.final and any(arrival.reads for arrival in self._claimed.arrivals):
+                del steps[number + 1 :]
+
+    def _tried(
+        self, steps: Sequence[tuple[Stored, Effects]], queues: Mapping[str, Queue]
+    ) -> tuple[Sequence[tuple[Stored, Effects]], set[int]]:
+        """Note the attempts that failed, before numbers are reserved; answers with what is left to do, and with these.
+
+        What has failed is not taken: it waits, or is a dead letter.
+        """
+        failed: set[int] = set()
+        for stored, made in steps:
+            failure = attempts.failed(made)
+            if failure is not None:
+                if not attempts.is_waiting(self._tx, stored):
+                    raise Stale
+                attempts.fail(self._tx, queues[stored.queue], stored, failure, self._claimed.timers.get(stored.key))
+                failed.add(stored.key)
+        if not failed:
+            return steps, failed
+        return [(stored, made[1:] if stored.key in failed else made) for stored, made in steps], failed
+
+    def _folded(
+        self, steps: Sequence[tuple[Stored, Effects]], folding: Folding, held: set[str]
+    ) -> list[tuple[Stored, Effects]]:
+        """Messages with what comes of them by what has a state, up to the first that must wait for a held queue."""
+        arrivals = {arrival.key: arrival for arrival in self._claimed.arrivals}
+        folded: list[tuple[Stored, Effects]] = []
+        for stored, made in steps:
+            if attempts.failed(made) is not None:  # then nothing of it happens
+                folded.append((stored, made))
+                continue
+            more = folding.effects(arrivals[stored.key]._replace(body=self._said(stored).body))
+            split = sum(_is_failure(action) for action in more)
+            folded.append((stored, (*more[:split], *made, *more[split:])))
+            if held and _held(folded[-1][1], held) is not None:
+                break  # it is told below; nothing of it is written
+        return folded
+
+    def _queues(self, steps: Sequence[tuple[Stored, Effects]], folding: Folding | None) -> dict[str, Queue]:
         """Every queue that is taken from or put into, locked in the order of numbers."""
         names = {stored.queue for stored, _ in steps}
+        if folding is not None:
+            names |= {*folding.targets, SYSTEM_ERRORS}
         names |= {action.queue for _, actions in steps for action in actions if type(action) is Enqueue}
         names.update(self._bonds.queues)
+        names |= self._graves(steps)
         queues = [self._living(name) for name in names]
         if SYSTEM_ERRORS not in names and any(queue.admission & ~self._passed for queue in queues):
             queues.append(self._living(SYSTEM_ERRORS))
         return {queue.name: queue for queue in map(self._tx.queues.locked, sorted(queue.id for queue in queues))}
+
+    def _graves(self, steps: Sequence[tuple[Stored, Effects]]) -> set[str]:
+        """The queues of dead letters that are there and will be needed."""
+        policies = self._claimed.tries.policies
+        sources = {stored.queue for stored, made in steps if (failure := attempts.failed(made)) and failure.final}
+        names = {policies[name].dead_letters or f"{name}.dead" for name in sources}
+        graves = {name: self._tx.queues.named_to_read(name) for name in names}
+        return {name for name, queue in graves.items() if queue is not None and not queue.retired}
 
     def _living(self, name: str) -> Queue:
         queue = self._tx.queues.named_to_read(name)
@@ -390,22 +516,32 @@ class _Commit:
             delay=None if put.due is None else put.due - self._tx.now,
         )
 
-    def _apply(self, batch: Batch, action: Action, cause: int, queues: Mapping[str, Queue]) -> None:
-        if type(action) is not Enqueue:
-            assert type(action) is ResetSlice
-            actor = f"{self._agent} {action.rule}"
-            batch.reset(self._slicings[action.slicing], action.value, action.slicing, actor)
-            return
-        rule, queue, form, type_, properties, body, slices, entries, delay, _, passed, _ = action
-        places = NOWHERE
-        if slices or entries:
-            places = Places(
-                tuple([(self._slicings[name], value) for name, value in slices]),
-                tuple([(self._indexes[name], value) for name, value in entries]),
-            )
-        due = None if delay is None else self._tx.now + delay
-        actor = f"{self._agent} {rule}"
-        batch.put(queues[queue], body, form, type_, properties, cause, actor, places, due, passed)
+    def _apply(self, batch: Batch, made: Effects, cause: int, queues: Mapping[str, Queue]) -> None:
+        origins, put_plainly = self._origins, batch.put_plainly
+        for action in made:
+            if type(action) is not Enqueue:
+                assert type(action) is ResetSlice
+                actor = f"{self._agent} {action.rule}"
+                batch.reset(self._slicings[action.slicing], action.value, action.slicing, actor)
+                continue
+            rule, queue, form, type_, properties, body, slices, entries, delay, _, passed, _ = action
+            if slices or entries or passed or delay is not None:
+                self._put(batch, action, cause, queues[queue])
+                continue
+            origin = origins.get((rule, queue))
+            if origin is None:
+                origin = origins[rule, queue] = batch.origin(queues[queue], f"{self._agent} {rule}")
+            put_plainly(origin, body, form, type_, properties, cause)
+
+    def _put(self, batch: Batch, action: Enqueue, cause: int, queue: Queue) -> None:
+        """A new message that stands elsewhere, too, or waits, or has passed its queue."""
+        rule, _, form, type_, properties, body, slices, entries, delay, _, passed, _ = action
+        places = Places(
+            tuple([(self._slicings[name], value) for name, value in slices]),
+            tuple([(self._indexes[name], value) for name, value in entries]),
+        )
+        due, actor = moment(delay, self._tx.now), f"{self._agent} {rule}"
+        batch.put(queue, body, form, type_, properties, cause, actor, places, due, passed)
 
 
 def _is_failure(action: Action) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from postroom.engine.steps.effects import Action, Effects, Enqueue
+from postroom.engine.steps.effects import Action, Effects, Enqueue, ResetSlice
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Tried:
     effects: Effects
 
     def as_dict(self) -> dict[str, Any]:
-        return {"key": self.key, "queue": self.queue, "actions": [_action(each) for each in self.effects]}
+        return {"key": self.key, "queue": self.queue, "actions": [_action(effect) for effect in self.effects]}
 
 
 def begins(since: datetime | None) -> int:
@@ -30,4 +30,5 @@ def _action(action: Action) -> dict[str, Any]:
     if isinstance(action, Enqueue):
         kind = "error" if action.failed else "enqueue"
         return {"action": kind, "rule": action.rule, "queue": action.queue, "body": action.body}
+    assert isinstance(action, ResetSlice), "nothing is tried again in a dry run"
     return {"action": "reset", "rule": action.rule, "slicing": action.slicing, "slicekey": action.value}

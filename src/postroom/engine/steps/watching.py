@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from postroom.engine.holding import Divided
 from postroom.engine.spark.executor_store import Damaged
 from postroom.engine.steps.effects import Effects, ResetSlice
 from postroom.engine.steps.pipeline import Pipeline
@@ -42,6 +43,14 @@ class WatchingStage(ABC):
     def steps(self, turn: Turn) -> Generator[Result] | None:
         share = turn.store.read(lambda tx: self.share(tx, {*turn.waiting, *turn.beside.queues}))
         return None if share is None else steps(share, turn)
+
+    def divided(self, tx: Transaction) -> Divided | None:
+        """Its queues, if other engines may have some of them; else the engine that leads has all."""
+        return None
+
+    def worker_module(self, store: Store) -> str:
+        """None, unless a capability has one."""
+        return ""
 
     def keep_warm(self, store: Store, spark: Callable[[], SparkSession]) -> None:
         share = store.read(self.share)
@@ -75,11 +84,12 @@ class _Messages:
         turn, size = self._turn, min(self._turn.size(), PIPELINE_MESSAGES_MAX - self._count)
         if size <= 0:
             return None
-        take = partial(claim, share=self._share, size=size, fence=turn.fence, bodies=turn.depot is None)
+        take = partial(claim, share=self._share, size=size, fence=turn.fence, bodies=turn.answer_store is None)
+        take = partial(take, holding=turn.holding)
         claimed = turn.store.transact("claim", partial(take, waiting=self._waiting, after=self._after))
         if claimed is None:
             return None
-        claimed.bay = None if turn.depot is None else turn.depot.bay()
+        claimed.bay = None if turn.answer_store is None else turn.answer_store.bay()
         self._count += len(claimed.arrivals)
         self._queues |= {stored.queue for stored in claimed.stored}
         self._after |= {stored.queue: stored.position for stored in claimed.stored if stored.key not in claimed.timers}
@@ -87,20 +97,24 @@ class _Messages:
 
     def evaluate(self, claimed: Claim) -> _Evaluated:
         try:
-            return evaluate(claimed, self._turn.spark)
+            return evaluate(claimed, self._turn.evaluators)
         except Damaged as damaged:  # only those who read the bodies could find out
             return damaged
 
     def commit(self, claimed: Claim, evaluated: _Evaluated) -> Result:
         turn = self._turn
         if isinstance(evaluated, Damaged):
-            turn.store.transact("claim", partial(set_aside, keys=evaluated.keys, fence=turn.fence))
+            turn.store.transact(
+                "claim", partial(set_aside, keys=evaluated.keys, fence=turn.fence, holding=turn.holding)
+            )
             raise Stale from evaluated
         effects, settled = evaluated
         if self._beside_others and any(type(action) is ResetSlice for made in effects.values() for action in made):
             raise Entangled
         work = partial(commit, claimed=claimed, effects=effects, settled=settled, fence=turn.fence, admit=turn.admit)
-        return replace(turn.store.transact("step", work), claimed=len(claimed.arrivals), more=claimed.more)
+        work = partial(work, holding=turn.holding)
+        done, by = turn.store.transact("step", work), claimed.evaluated
+        return replace(done, claimed=len(claimed.arrivals), more=claimed.more, evaluated=by)
 
     def busy(self) -> Result:
         """What it has taken. From now on it keeps to those queues: others may take from the rest."""

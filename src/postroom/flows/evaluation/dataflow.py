@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from itertools import count
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast, expr, udf
 
 from postroom.flows.evaluation.index import Index
+from postroom.flows.evaluation.paths import NO_VALUE, ArcPaths, PathStep
 from postroom.flows.evaluation.sql import (
     Sql,
     Variables,
@@ -30,20 +30,20 @@ from postroom.flows.evaluation.sql import (
 )
 from postroom.flows.evaluation.worker import NO_PLACE
 from postroom.flows.graph.graph import Graph
-from postroom.flows.language.definitions import Arc, Join, Merge, Select, Transform
-from postroom.flows.language.predicates import Predicate, predicates
-from postroom.limits import EVALUATION_SECONDS, FLOW_COPIES_MAX, INDEXED_ARCS_MIN
+from postroom.flows.language.definitions import Join, Merge, Select, Transform
+from postroom.flows.language.predicates import Predicate
+from postroom.limits import EVALUATION_SECONDS
 
 #: Columns of what comes out, in the order of ``n``, ``place`` and ``rows``: the rows of tables that an event has met.
 #: ``failure`` tells why there is no event: then ``body`` is null.
 DELIVERED = ("n", "place", "arc", "space", "body", "failure", "rows")
 #: A column that a table may have besides its fields: its rows are met in this order.
 NUMBER = "_number"
+#: The place of an event in the space that it came into.
+ROOT = -2
 _DELIVERY = "struct<place: int, arc: string, space: string, body: string, failure: string, rows: string>"
 _NAMES = (pa.int32(), pa.string(), pa.string())
 _NULL = "NULL"
-#: Why an arc delivers nothing of an event that it can make nothing of.
-NO_VALUE = "a value is too large for its type, or divided by zero"
 #: Until when an event may meet rows of tables. Spark stops no task that only reckons, so its rows look at the clock:
 #: one in twenty, because a look takes as long as ten rows.
 _UNTIL = "until"
@@ -52,71 +52,8 @@ _OVER = "CAST(raise_error('the time limit of an event is over') AS BOOLEAN)"
 _IN_TIME = f"rand() > 0.05 OR IF({_CLOCK} > {_UNTIL}, {_OVER}, true)"
 
 
-@dataclass(frozen=True, slots=True)
-class PathStep:
-    """One arc on one way from the source; its events are a column of their own."""
-
-    number: int
-    before: int  # the number of the step whose events it takes; -1 is the source
-    arc: Arc
-
-
-class ArcNetwork:
-    """The arcs of a graph. ``stored`` are the spaces that keep what arrives; arcs put ``aside`` only tell why."""
-
-    def __init__(
-        self,
-        graph: Graph,
-        stored: frozenset[str],
-        aside: Mapping[str, str] | None = None,
-        cuts: Sequence[str] = (),
-    ) -> None:
-        self._graph = graph
-        self._stored = stored.union(cuts)
-        self._aside = aside or {}
-        self._cuts = frozenset(cuts)
-        self._outgoing = graph.outgoing()
-
-    def ways(self, source: str) -> list[PathStep]:
-        """Every arc on every way from a source to its consumers or the next cut, each behind the one it follows."""
-        return list(self._ways(source, -1, count()))
-
-    def junctions(self, source: str) -> list[str]:
-        """The spaces where ways meet and lead on, each behind those that lead to it, if the ways are very many.
-
-        There a plan is better cut: every arc stands in it once.
-        """
-        arcs, order = 0, list[str]()
-        entered: dict[str, int] = {}
-        walk, seen = [(source, iter(self._outgoing.get(source, ())))], {source}
-        while walk:
-            space, following = walk[-1]
-            arc = next(following, None)
-            if arc is None:
-                order.append(walk.pop()[0])
-                continue
-            arcs, entered[arc.target] = arcs + 1, entered.get(arc.target, 0) + 1
-            if arc.target not in seen:
-                seen.add(arc.target)
-                walk.append((arc.target, iter(self._outgoing.get(arc.target, ()))))
-        steps: dict[str, int] = {}
-        for space in order:
-            steps[space] = sum(1 + steps[arc.target] for arc in self._outgoing.get(space, ()))
-        if steps[source] <= arcs + FLOW_COPIES_MAX:
-            return []
-        return [space for space in reversed(order) if entered.get(space, 0) > 1 and self._outgoing.get(space)]
-
-    def _ways(self, space: str, before: int, numbers: Iterator[int]) -> Iterator[PathStep]:
-        todo: list[tuple[str, int]] = [(space, before)]
-        while todo:
-            space, before = todo.pop()
-            following = []
-            for arc in self._outgoing.get(space, ()):
-                step = PathStep(next(numbers), before, arc)
-                yield step
-                if arc.target not in self._cuts:
-                    following.append((arc.target, step.number))
-            todo += reversed(following)
+class ArcNetwork(ArcPaths):
+    """The arcs of a graph, as Spark plans them."""
 
     def deliveries(
         self,
@@ -126,52 +63,35 @@ class ArcNetwork:
         *,
         brief: bool = False,
         problems: bool = False,
+        event: Sql | None = None,
+        root: bool = False,
     ) -> DataFrame:
-        """What the arcs deliver of events (``n``, a number that orders them, and ``body``).
+        """What the arcs deliver of events (``n``, a number or text that orders them, and ``body``).
 
         In ``brief``, a body that is delivered as it came is left out. With ``problems``, a third column tells why a
-        message is no event: that is delivered at no arc's place, as a failure.
+        message is no event: that is delivered at no arc's place, as a failure. ``event`` is the event itself, where
+        the frame has it already. With ``root``, every event is delivered to its own space, too.
         """
         steps = self.ways(source)
         type = self._graph.spaces[source].type
         limit = [f"{_CLOCK} + {EVALUATION_SECONDS * 1000:.0f} AS {_UNTIL}"] if tables else []
-        frame = events.selectExpr("*", f"{event_of('body', type)} AS {_column(-1)}", "'' AS rows", *limit)
-        indexed = self._indexed(source, steps)
+        read = event or event_of("body", type)
+        frame = events.selectExpr("*", f"{read} AS {_column(-1)}", "'' AS rows", *limit)
+        indexed = self.indexed(source, steps)
         behind = [step for step in steps if step.number not in indexed]
         body = "NULL" if brief else "body"
         same = dict.fromkeys(self.unchanged(source), body)
         first = [_PROBLEM] if problems else []
+        if root:
+            first.append(
+                f"IF({_column(-1)} IS NOT NULL, {_named(str(ROOT), _NULL, text(source), 'body', _NULL)}, NULL)"
+            )
         frames = _Frames(self._graph, self._stored, self._aside, tables or {}, same)
-        found = frames.delivered(frame, -1, source, behind, first)
+        delivered = frames.delivered(frame, -1, source, behind, first)
         if indexed:
             matched = _by_index(frame.where(f"{_column(-1)} IS NOT NULL") if problems else frame, steps, indexed, brief)
-            found = found.union(matched) if behind or problems else matched
-        return found
-
-    def unchanged(self, source: str) -> set[int]:
-        """The steps whose events are what came into the source, as it came."""
-        found = {-1}
-        for step in self.ways(source):
-            types = [self._graph.spaces[name].type for name in (step.arc.source, step.arc.target)]
-            if step.before in found and not isinstance(step.arc.does, Transform) and types[0] == types[1]:
-                found.add(step.number)
-        return found - {-1}
-
-    def _indexed(self, source: str, steps: Sequence[PathStep]) -> dict[int, list[Predicate]]:
-        """The arcs that an index answers for: very many that select from the source for consumers of their own."""
-        found = {}
-        for step in steps:
-            ends = step.arc.target in self._stored and not self._outgoing.get(step.arc.target)
-            if (
-                step.before == -1
-                and ends
-                and isinstance(step.arc.does, Select)
-                and step.arc.full_name not in self._aside
-            ):
-                asked = predicates(step.arc.does.pattern, self._graph.spaces[source].type)
-                if asked is not None:
-                    found[step.number] = asked
-        return found if len(found) >= INDEXED_ARCS_MIN else {}
+            delivered = delivered.union(matched) if behind or first else matched
+        return delivered
 
 
 @dataclass(frozen=True)
@@ -204,8 +124,8 @@ class _Frames:
                 parts += self._parts(step, failed=_failed(step.number) in columns)
             frame = frame.selectExpr("*", *[f"{value} AS {name}" for name, value in columns.items()])
             level = [step for step in steps if step.before in reached]
-        found = [_exploded(frame, parts), *branches] if parts or not branches else branches
-        return reduce(DataFrame.union, found)
+        frames = [_exploded(frame, parts), *branches] if parts or not branches else branches
+        return reduce(DataFrame.union, frames)
 
     def _join(self, step: PathStep) -> Join | None:
         does = step.arc.does
@@ -232,8 +152,8 @@ class _Frames:
         register(frame.sparkSession, variables)
         overflown = _overflown(variables)
         if not overflown:
-            found = {_column(step.number): f"IF({matched}, {result}, NULL)"}
-            return found | ({_failed(step.number): undecided} if undecided else {})
+            columns = {_column(step.number): f"IF({matched}, {result}, NULL)"}
+            return columns | ({_failed(step.number): undecided} if undecided else {})
         failed = f"coalesce({matched} AND ({overflown}), false)"
         return {
             _column(step.number): f"IF({matched} AND NOT ({overflown}), {result}, NULL)",
@@ -285,8 +205,8 @@ def register(spark: SparkSession, variables: Variables) -> None:
 
 def _exploded(frame: DataFrame, parts: Sequence[Sql]) -> DataFrame:
     """Each part that is there, as a row."""
-    found = f"CAST(array({', '.join(parts)}) AS array<{_DELIVERY}>)"
-    return frame.selectExpr("n", f"explode(filter({found}, part -> part IS NOT NULL)) AS d").selectExpr("n", "d.*")
+    deliveries = f"CAST(array({', '.join(parts)}) AS array<{_DELIVERY}>)"
+    return frame.selectExpr("n", f"explode(filter({deliveries}, part -> part IS NOT NULL)) AS d").selectExpr("n", "d.*")
 
 
 def _delivery(step: PathStep, body: Sql = _NULL, failure: Sql = _NULL) -> Sql:
@@ -326,7 +246,8 @@ def _by_index(
     names = [(steps[number].number, steps[number].arc.name, steps[number].arc.target) for number in indexed]
     work = partial(_matched, index, names)
     body = "CAST(NULL AS STRING) AS body" if brief else "body"
-    return frame.selectExpr("n", body, *values).mapInArrow(work, f"n long, {_DELIVERY[7:-1]}")
+    number = frame.schema["n"].dataType.simpleString()
+    return frame.selectExpr("n", body, *values).mapInArrow(work, f"n {number}, {_DELIVERY[7:-1]}")
 
 
 def _matched(
@@ -335,10 +256,10 @@ def _matched(
     columns = [pa.array(each, type) for each, type in zip(zip(*names, strict=True), _NAMES, strict=True)]
     for batch in batches:
         values = {path: batch.column(place + 2) for place, path in enumerate(index.paths)}
-        found = index.match(values, batch.num_rows)
-        events, arcs = pa.array(found.events), pa.array(found.arcs)
+        matches = index.match(values, batch.num_rows)
+        events, arcs = pa.array(matches.events), pa.array(matches.arcs)
         number, body = batch.column(0).take(events), batch.column(1).take(events)
         nothing = pa.nulls(len(events), pa.string())
-        chosen = [each.take(arcs) for each in columns]
+        chosen = [column.take(arcs) for column in columns]
         rows = pa.repeat("", len(events))
         yield pa.RecordBatch.from_arrays([number, *chosen, body, nothing, rows], names=list(DELIVERED))

@@ -57,12 +57,12 @@ class Index:
     def match(self, columns: Mapping[Path, pa.Array], count: int) -> Pairs:
         """Every event of a batch with every arc that passes it, in the order of events and then of arcs."""
         codes = {path: known.codes(columns[path]) for path, known in self._paths.items()}
-        found = [buckets.candidates(codes[path]) for path, buckets in self._by_equality.items()]
-        found += self._ranges(codes, count)
+        candidates = [buckets.candidates(codes[path]) for path, buckets in self._by_equality.items()]
+        candidates += self._ranges(codes, count)
         for number in self._always:
-            found.append(Pairs(np.arange(count), np.full(count, number)))
-        events = np.concatenate([pairs.events for pairs in found]) if found else _NONE
-        arcs = np.concatenate([pairs.arcs for pairs in found]) if found else _NONE
+            candidates.append(Pairs(np.arange(count), np.full(count, number)))
+        events = np.concatenate([pairs.events for pairs in candidates]) if candidates else _NONE
+        arcs = np.concatenate([pairs.arcs for pairs in candidates]) if candidates else _NONE
         satisfied = np.zeros(len(events), np.int64)
         for path, known in self._paths.items():
             satisfied += known.satisfied(codes[path], events, arcs)
@@ -86,12 +86,12 @@ class Index:
             inside = np.maximum(last - first, 0)
             better = (inside < fewest) & known.asked[arcs]
             best[better], fewest[better] = number, inside[better]
-        found = []
+        ranges = []
         for number, (order, first, last) in enumerate(ordered):
             mine = np.flatnonzero(best == number)
             lengths = np.maximum(last[mine] - first[mine], 0)
-            found.append(Pairs(order[_spread(first[mine], lengths)], np.repeat(arcs[mine], lengths)))
-        return found
+            ranges.append(Pairs(order[_spread(first[mine], lengths)], np.repeat(arcs[mine], lengths)))
+        return ranges
 
 
 def _spread(first: Numbers, lengths: Numbers) -> Numbers:

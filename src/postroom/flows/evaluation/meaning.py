@@ -113,9 +113,9 @@ def _compared(sign: str, left: Any, type: Type, given: Expression, bound: Values
     if isinstance(given, Constant):
         right = constant_value(given, type)
     elif is_number(type):
-        found, right_type = evaluate(given, bound)
+        value, right_type = evaluate(given, bound)
         both = wider(type, right_type)
-        left, right = widened(left, type, both), widened(found, right_type, both)
+        left, right = widened(left, type, both), widened(value, right_type, both)
     else:
         right = make(given, type, bound)
     if sign in ("=", "!="):
@@ -154,11 +154,11 @@ def evaluate(expression: Expression, bound: Values) -> tuple[Any, Type]:
         return bound[expression.name]
     if isinstance(expression, Arithmetic):
         left, right = evaluate(expression.left, bound), evaluate(expression.right, bound)
-        found = arithmetic(expression.sign, left[1], right[1])
-        assert found is not None, "a check sees to it"
-        return calculated(expression.sign, left, right, found), found
+        result = arithmetic(expression.sign, left[1], right[1])
+        assert result is not None, "a check sees to it"
+        return calculated(expression.sign, left, right, result), result
     if isinstance(expression, Call):
-        given = [evaluate(each, bound) for each in expression.arguments]
+        given = [evaluate(argument, bound) for argument in expression.arguments]
         made_type = FUNCTIONS[expression.function].result([type for _, type in given])
         assert made_type is not None, "a check sees to it"
         return called(expression.function, given, made_type), made_type
@@ -174,12 +174,12 @@ class Work:
     wanted: Type
     types: Mapping[str, Type]
 
-    def __call__(self, said: str | None) -> str | None:
+    def __call__(self, text: str | None) -> str | None:
         """None if there is no value, or if a variable has none."""
-        found = json.loads(said or "{}", parse_float=decimal_of)
-        if found.keys() != self.types.keys():
+        document = json.loads(text or "{}", parse_float=decimal_of)
+        if document.keys() != self.types.keys():
             return None
-        bound = {name: (fitted(found[name], type, "the worker"), type) for name, type in self.types.items()}
+        bound = {name: (fitted(document[name], type, "the worker"), type) for name, type in self.types.items()}
         try:
             value = make(self.expression, self.wanted, bound)
         except NoValue:
@@ -195,8 +195,8 @@ def used(expression: Expression) -> Iterator[str]:
         yield from used(expression.left)
         yield from used(expression.right)
     elif isinstance(expression, Call):
-        for each in expression.arguments:
-            yield from used(each)
+        for argument in expression.arguments:
+            yield from used(argument)
     elif isinstance(expression, MadeTagged):
         yield from used(expression.value)
     elif isinstance(expression, Made):

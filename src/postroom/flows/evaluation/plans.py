@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from postroom.engine.spark.executor_store import Bay, Damaged, unreached
-from postroom.engine.spark.jobs import PACKED, answers_left, parallelism, run_planned, tasks
-from postroom.engine.steps.effects import Arrival, Document, Effects, Enqueue
-from postroom.engine.steps.failures import Failure, error_message
+from postroom.engine.spark.jobs import PACKED, OnSpark, answers_left, parallelism, run_planned, tasks
+from postroom.engine.steps.effects import Arrival, Effects, Enqueue
+from postroom.flows.evaluation.events import error
 from postroom.flows.evaluation.worker import (
     DAMAGED,
     EVENTS,
@@ -49,14 +49,14 @@ from postroom.store.kernel.batch import Stale
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from postroom.flows.evaluation.dataflow import ArcNetwork, PathStep
+    from postroom.flows.evaluation.dataflow import ArcNetwork
+    from postroom.flows.evaluation.paths import PathStep
 
 #: The plan of what lies behind a space.
 FlowAt = Callable[[str], "Flow"]
 #: Tells what arrivals say, by their numbers, where executors read them and the engine has not.
 Told = Callable[[Sequence[Arrival]], Mapping[int, Arrival]]
 
-_CODE = "PF0001"  # of an event that does not fit, or that an arc cannot work out
 _PART_MIN = 256  # fewer events are not worth a second task
 _NOTHING = pa.schema(
     [("n", pa.int64()), ("place", pa.int32()), ("body", pa.string()), ("failure", pa.string())]
@@ -88,13 +88,6 @@ def flow_of(
         return flow
 
 
-def arcs_behind(room_graph: RoomGraph, living: frozenset[str], space: str) -> list[str]:
-    """The names of the arcs that events of a space may meet, in the order in which they do."""
-    from postroom.flows.evaluation.dataflow import ArcNetwork
-
-    return list(dict.fromkeys(step.arc.full_name for step in ArcNetwork(room_graph.running, living).ways(space)))
-
-
 def _planned(
     spark: SparkSession,
     room_graph: RoomGraph,
@@ -123,14 +116,14 @@ def _planned(
         parts,
         space,
         tuple((step.before, str(step.arc), step.arc.target in kept) for step in steps),
-        tuple((str(graph.spaces[name].type), name in room_graph.flowing) for name in behind),
+        tuple((str(graph.spaces[name].type), name in room_graph.passing) for name in behind),
         tuple(room_graph.rows[name] for name in joined),
         tuple(aside.items()),
         tuple(cuts),
     )
     flow = _plans.get(known)
     if flow is None:
-        tables = {name: _table(spark, room_graph, name) for name in joined}
+        tables = {name: table_frame(spark, room_graph, name) for name in joined}
         try:
             frame = _delivered(network, spark, space, graph.spaces[space].type, tables, url, parts)
         except Exception as error:
@@ -153,14 +146,13 @@ def _ends(room_graph: RoomGraph, kept: frozenset[str], steps: Sequence[PathStep]
         name = step.arc.target
         ways[step.number] = (*ways[step.before], len(steps) + step.number)
         way = (*ways[step.before], step.number)
-        yield End(step.arc.name, name, name in room_graph.flowing, name in kept, way, ways[step.number])
+        yield End(step.arc.name, name, name in room_graph.passing, name in kept, way, ways[step.number])
 
 
 def _unplanned(
     spark: SparkSession, graph: Graph, arcs: Sequence[Arc], tables: Mapping[str, DataFrame]
 ) -> dict[str, str]:
     """The arcs that Spark cannot plan, each on its own, and why: the others go on without them."""
-    from postroom.engine.spark.isolation import reason
     from postroom.flows.evaluation.dataflow import ArcNetwork
 
     reasons = {}
@@ -170,7 +162,7 @@ def _unplanned(
         try:
             alone.deliveries(arc.source, events, tables)
         except Exception as error:
-            reason(spark, error)  # raises what no arc is guilty of
+            OnSpark(spark).reason(error)  # raises what no arc is guilty of
             reasons[arc.full_name] = f"Spark cannot plan it: {str(error).splitlines()[0][:200]}"
     return reasons
 
@@ -271,7 +263,7 @@ class Journeys:
         self._waiting: dict[str, list[tuple[Arrival, _Way, str]]] = {name: [] for name in first.cuts}
 
     def effects(self, arrivals: Sequence[Arrival], deliveries: pa.Table) -> dict[int, Effects]:
-        self._note(self._first, deliveries, {each.order: (each, ((), ()), each.body) for each in arrivals})
+        self._note(self._first, deliveries, {arrival.order: (arrival, ((), ()), arrival.body) for arrival in arrivals})
         for space in self._first.cuts:
             some = self._waiting[space]
             if some:
@@ -279,7 +271,7 @@ class Journeys:
                 events = [each._replace(order=number, body=body) for number, (each, _, body) in enumerate(some)]
                 self._note(flow, flow.found(events), dict(enumerate(some)))
         made = {order: sorted(each, key=lambda item: item[:2]) for order, each in self._made.items()}
-        return {each.order: tuple(item[2] for item in made.get(each.order, ())) for each in arrivals}
+        return {arrival.order: tuple(item[2] for item in made.get(arrival.order, ())) for arrival in arrivals}
 
     def _note(self, flow: Flow, deliveries: pa.Table, roots: Mapping[int, tuple[Arrival, _Way, str]]) -> None:
         """What was delivered, with its way so far; errors stand before everything else."""
@@ -317,12 +309,6 @@ def _unfit(problems: pa.Table, keys: Mapping[int, int]) -> dict[int, str]:
     return {number: why.removeprefix(UNFIT) for number, why in told.items()}
 
 
-def error(arrival: Arrival, why: str, arc: str | None = None) -> Enqueue:
-    """The error message of an event."""
-    failure = Failure("application", _CODE, why, arc)
-    return error_message(failure, arrival.queue, arrival.key, Document(0, arrival.format, None, arrival.body))
-
-
 def _delivered(
     network: ArcNetwork,
     spark: SparkSession,
@@ -337,11 +323,11 @@ def _delivered(
     if url is None:  # what stays as it came is not sent back to the engine, which has it
         return network.deliveries(space, numbers.mapInArrow(given, EVENTS), tables, brief=True).select(chosen)
     events = numbers.mapInArrow(partial(read, url, type, space), READ)
-    found = network.deliveries(space, events, tables, problems=True).select(chosen)
-    return found.mapInArrow(partial(leave, url), PACKED)
+    deliveries = network.deliveries(space, events, tables, problems=True).select(chosen)
+    return deliveries.mapInArrow(partial(leave, url), PACKED)
 
 
-def _table(spark: SparkSession, room_graph: RoomGraph, name: str) -> DataFrame:
+def table_frame(spark: SparkSession, room_graph: RoomGraph, name: str) -> DataFrame:
     """A table's rows, by its type."""
     from postroom.flows.evaluation.dataflow import NUMBER
     from postroom.flows.evaluation.sql import event_of

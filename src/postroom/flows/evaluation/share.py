@@ -1,6 +1,6 @@
-"""The flows' share of a step: claimed events go on Spark through the plan of all that lies behind their space.
+"""The flows' share of a step: claimed events go through all that lies behind their space.
 
-It is made once for a graph and a session, and run for every step.
+Many do so on Spark, by a plan that is made once for a graph and a session and run for every step; few in a worker.
 """
 
 from __future__ import annotations
@@ -11,20 +11,25 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from postroom.engine.spark.executor_store import Bay
-from postroom.engine.spark.isolation import isolated, reason
+from postroom.engine.spark.isolation import isolated
+from postroom.engine.spark.jobs import OnSpark
 from postroom.engine.steps.effects import Arrival, Document, Effects, Enqueue, Granule
 from postroom.engine.steps.serial import Timeline
 from postroom.engine.steps.stage import Watched
 from postroom.errors import BodyError, FlowInvalid
-from postroom.flows.evaluation.plans import arcs_behind, error, flow_of
-from postroom.flows.evaluation.worker import as_event, is_event
+from postroom.flows.evaluation import plain
+from postroom.flows.evaluation.events import arcs_behind, as_event, error, is_event
 from postroom.flows.graph.versions import RoomGraph
-from postroom.model.message import Stored
+from postroom.limits import WORKER_ARCS
+from postroom.model.message import NO_PROPERTIES, Stored
 from postroom.store.kernel.queues import Admission
 from postroom.store.kernel.transaction import Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from postroom.engine.way import Way
+    from postroom.flows.evaluation.states import StepFolding
 
 
 @dataclass(frozen=True)
@@ -39,49 +44,89 @@ class FlowShare:
     windows: Mapping[str, tuple[int, int]]
     staying: frozenset[str] = frozenset()  # consumers' spaces of this graph that events leave in the newest one
     bay: Bay | None = field(default=None, kw_only=True)  # of the step that is evaluated
+    barred: Mapping[str, str] = field(default_factory=dict, kw_only=True)  # arcs that may not act, and why
 
     @cached_property
     def watched(self) -> Watched:
-        return Watched(dict.fromkeys(self.windows, 0), windows=self.windows, staying=self.staying)
+        once = self.room_graph.ordered
+        return Watched(dict.fromkeys(self.windows, 0), windows=self.windows, staying=self.staying, once=once)
 
     def arrivals(self, tx: Transaction | None, claimed: Sequence[Stored]) -> list[Arrival]:
         """The messages themselves: an arc looks at no other."""
         return [_arrival(index, stored) for index, stored in enumerate(claimed)]
 
+    def weight(self, arrivals: Sequence[Arrival]) -> int:
+        """Arcs, and rows of tables, are looked at one after another in a worker: very many are for Spark."""
+        heavy = {
+            space: 1 + self._plain(space, {}).cost // WORKER_ARCS for space in {arrival.queue for arrival in arrivals}
+        }
+        return sum([heavy[arrival.queue] for arrival in arrivals])
+
     def evaluate(
         self,
-        spark: SparkSession,
+        way: Way,
         arrivals: Sequence[Arrival],
         base: Mapping[Granule, Sequence[Document]],
         known: Timeline,
         bay: Bay | None = None,
     ) -> Iterator[Mapping[int, Effects]]:
-        return isolated(spark, arrivals, partial(replace(self, bay=bay)._evaluated, spark))
+        return isolated(way, arrivals, partial(replace(self, bay=bay)._evaluated, way))
 
-    def _evaluated(self, spark: SparkSession, arrivals: Sequence[Arrival]) -> Iterator[Mapping[int, Effects]]:
-        guilty = [each for each in arrivals if each.failure is not None]
+    def _evaluated(self, way: Way, arrivals: Sequence[Arrival]) -> Iterator[Mapping[int, Effects]]:
+        guilty = [arrival for arrival in arrivals if arrival.failure is not None]
         for each in guilty:  # it ended a job, alone and twice
-            yield self._apart(spark, each._replace(failure=None), str(each.failure))
-        events = [each for each in arrivals if each.failure is None]
-        events = events if self.bay is not None else [self.entered(each) for each in events]
-        failed = self._told([each for each in events if each.failure is not None])
+            yield self._apart(way, each._replace(failure=None), str(each.failure))
+        events = [arrival for arrival in arrivals if arrival.failure is None]
+        events = events if self.bay is not None else [self.entered(event) for event in events]
+        failed = self._told([event for event in events if event.failure is not None])
         yield {order: (error(each, str(each.failure)),) for order, each in failed.items()}
         by_space: dict[str, list[Arrival]] = {}
         for each in events:
             if each.failure is None:
                 by_space.setdefault(each.queue, []).append(each)
         for space, some in by_space.items():
-            yield self._effects(spark, space, some)
+            made = self._effects(way, space, some)
+            yield {order: _told_once(each) for order, each in made.items()} if self.barred else made
 
     def _effects(
-        self, spark: SparkSession, space: str, events: Sequence[Arrival], aside: Mapping[str, str] | None = None
+        self, way: Way, space: str, events: Sequence[Arrival], aside: Mapping[str, str] | None = None
     ) -> Mapping[int, Effects]:
-        at = partial(flow_of, spark, self.room_graph, self.living, aside=aside)
+        aside = {**self.barred, **(aside or {})}
+        if not isinstance(way, OnSpark):
+            task = self._plain(space, aside)
+            (answer,) = way.answers(task, [plain.packed(events)])
+            deliveries = plain.unpacked(answer)
+            return {event.order: self._made(task, event, deliveries[event.order]) for event in events}
+        from postroom.flows.evaluation.plans import flow_of  # pyarrow takes its time: only when it is needed
+
+        at = partial(flow_of, way.session, self.room_graph, self.living, aside=aside)
         if self.bay is None:
             return at(space).effects(events, at)
-        return at(space, self.bay.depot.url).effects_there(events, self.bay, self._told, at)
+        return at(space, self.bay.answer_store.url).effects_there(events, self.bay, self._told, at)
 
-    def _apart(self, spark: SparkSession, arrival: Arrival, why: str) -> Mapping[int, Effects]:
+    def _plain(self, space: str, aside: Mapping[str, str]) -> plain.FlowTask:
+        """The task for events of a space, made once for a graph."""
+        room_graph = self.room_graph
+        key = ("plain", self.living, space, tuple(aside.items()))
+        task: plain.FlowTask | None = room_graph.memory.get(key)
+        if task is None:
+            kept = room_graph.keeping & self.living
+            task = room_graph.memory[key] = plain.task(room_graph.running, kept, room_graph.rows, space, aside)
+        return task
+
+    def _made(self, task: plain.FlowTask, arrival: Arrival, deliveries: Sequence[plain.Delivery]) -> Effects:
+        """What an event leads to: errors first, each in the place of what its arc should have delivered."""
+        errors, made = list[Enqueue](), list[Enqueue]()
+        for place, body, failure in deliveries:
+            arc = task.steps[place].arc
+            if failure is not None:
+                errors.append(error(arrival, failure, arc.name))
+                continue
+            passed, text = arc.target in self.room_graph.passing, arrival.body if body is None else body
+            made.append(Enqueue(arc.name, arc.target, "json", None, NO_PROPERTIES, text, passed=passed))
+        return (*errors, *made)
+
+    def _apart(self, way: Way, arrival: Arrival, why: str) -> Mapping[int, Effects]:
         """What an event that ends its job leads to without the arcs that are guilty of it, which tell why."""
         event = arrival if self.bay is not None else self.entered(arrival)
         arcs = arcs_behind(self.room_graph, self.living, arrival.queue)
@@ -89,9 +134,9 @@ class FlowShare:
         def end(some: Collection[str]) -> bool:
             """Whether a job ends that has these arcs only."""
             try:
-                self._effects(spark, arrival.queue, [event], {name: why for name in arcs if name not in some})
+                self._effects(way, arrival.queue, [event], {name: why for name in arcs if name not in some})
             except Exception as failure:
-                reason(spark, failure)
+                way.reason(failure)
                 return True
             return False
 
@@ -99,16 +144,14 @@ class FlowShare:
         if event.failure is not None or (aside and end([])):
             (told,) = self._told([event._replace(failure=event.failure or why)]).values()
             return {arrival.order: (error(told, event.failure or why),)}
-        (made,) = self._effects(spark, arrival.queue, [event], aside).values()
-        # To an arc that is put aside many may come of one event; why nothing came of them is told once.
-        errors = dict.fromkeys(each for each in made if isinstance(each, Enqueue) and each.failed)
-        return {arrival.order: (*errors, *[each for each in made if each not in errors])}
+        (made,) = self._effects(way, arrival.queue, [event], aside).values()
+        return {arrival.order: _told_once(made)}
 
     def _told(self, arrivals: Sequence[Arrival]) -> Mapping[int, Arrival]:
         if self.bay is None:
-            return {each.order: each for each in arrivals}
-        found = self.bay.fetched([each.key for each in arrivals])
-        return {each.order: self.entered(each._replace(body=found[each.key].body)) for each in arrivals}
+            return {arrival.order: arrival for arrival in arrivals}
+        messages = self.bay.fetched([arrival.key for arrival in arrivals])
+        return {arrival.order: self.entered(arrival._replace(body=messages[arrival.key].body)) for arrival in arrivals}
 
     def entered(self, arrival: Arrival) -> Arrival:
         """A message as an event of its space, or as one that cannot be one."""
@@ -120,10 +163,29 @@ class FlowShare:
             return arrival.failing(str(error))
         return arrival._replace(body=body, format="json")
 
+    def folding(self, tx: Transaction, queues: Collection[str]) -> StepFolding | None:
+        """The arcs with state, which take events one after another when the step is committed."""
+        if not self.room_graph.ordered.intersection(queues):
+            return None
+        from postroom.flows.evaluation.states import StepFolding
+
+        return StepFolding(self.room_graph, self.living, sorted(queues), tx.arc_states, self.entered, self.barred)
+
+    def barring(self, barred: Mapping[str, str]) -> FlowShare:
+        return replace(self, barred=barred)
+
     def keep_warm(self, spark: SparkSession) -> None:
+        from postroom.flows.evaluation.plans import flow_of
+
         for space in self.windows:
             flow_of(spark, self.room_graph, self.living, space).found([])
             return
+
+
+def _told_once(made: Effects) -> Effects:
+    """To an arc that is put aside many may come of one event; why nothing came of them is told once."""
+    errors = dict.fromkeys(each for each in made if isinstance(each, Enqueue) and each.failed)
+    return (*errors, *[each for each in made if each not in errors])
 
 
 def _guilty(end: Callable[[Collection[str]], bool], good: list[str], arcs: Sequence[str]) -> list[str]:
@@ -145,5 +207,6 @@ def _arrival(index: int, stored: Stored) -> Arrival:
 def spark_plan(spark: SparkSession, room_graph: RoomGraph, space: str) -> str:
     """What Spark makes of the arcs behind a space."""
     from postroom.engine.spark.internals import plan_of
+    from postroom.flows.evaluation.plans import flow_of
 
     return plan_of(flow_of(spark, room_graph, room_graph.places, space).frame)

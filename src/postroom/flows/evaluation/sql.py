@@ -2,8 +2,8 @@
 
 An event is one value by its type: a tuple is a struct, a variant a struct of which one field is there, a bag or a list
 an array; a decimal is the text that was published, a time one without a zone. What a pattern asks is one condition;
-what it binds are expressions again. What SQL would work out in another way than ``language/arithmetic.py``
-says, a worker works out. No text grows faster than the pattern it is of.
+what it binds are expressions again. Where SQL's arithmetic differs from ``language/arithmetic.py``, a worker computes
+the value. No text grows faster than its pattern.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def data_type(type: Type) -> str:
 
 def _fields(type: Tuple | Union) -> list[tuple[str, Type]]:
     if isinstance(type, Union):
-        return [(str(each.name), each.type) for each in type.tags]
+        return [(str(tag.name), tag.type) for tag in type.tags]
     return [(label(type, place), each.type) for place, each in enumerate(type.fields)]
 
 
@@ -113,8 +113,8 @@ def quoted(name: str) -> Sql:
 
 
 def text(value: str) -> Sql:
-    said = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r")
-    return f"'{said}'"
+    quoted = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r")
+    return f"'{quoted}'"
 
 
 _OPTIONS = f"map('mode', 'FAILFAST', 'timestampNTZFormat', {text(_TIMES)})"
@@ -190,8 +190,8 @@ def widened(value: Sql, given: Type, wanted: Type) -> Sql:
     if isinstance(given, Bag | List):
         assert isinstance(wanted, Bag | List)
         inside = wanted.of
-        found = _rebuilt(value, given, lambda each, of: widened(each, of, inside))
-        return _ordered(found, inside) if isinstance(wanted, Bag) else found
+        rebuilt = _rebuilt(value, given, lambda each, of: widened(each, of, inside))
+        return _ordered(rebuilt, inside) if isinstance(wanted, Bag) else rebuilt
     assert isinstance(given, Tuple | Union)
     assert isinstance(wanted, Tuple | Union)
     each, ours = _name(), _fields(given)
@@ -239,20 +239,20 @@ def _conditions(pattern: Pattern, type: Type, value: Sql, variables: Variables) 
         return _variable(pattern, type, value, variables)
     if pattern.bracket == "[":
         assert isinstance(type, Tuple)
-        found = []
+        conditions = []
         for place, part in places(pattern.parts, type, pattern.position):
-            found += _conditions(part, type.fields[place].type, f"{value}.{quoted(label(type, place))}", variables)
-        return found
+            conditions += _conditions(part, type.fields[place].type, f"{value}.{quoted(label(type, place))}", variables)
+        return conditions
     return _row(pattern, type, value, variables) if pattern.bracket == "(" else _bag(pattern, type, value, variables)
 
 
 def _variable(pattern: Variable, type: Type, value: Sql, variables: Variables) -> list[Sql]:
-    found = []
+    conditions = []
     known = variables.get(pattern.name)
     if known is not None and accepts(type, known.type):
-        found.append(_same(value, widened(known.value, known.type, type), type))
+        conditions.append(_same(value, widened(known.value, known.type, type), type))
     elif known is not None:
-        found.append(_same(widened(value, type, known.type), known.value, known.type))
+        conditions.append(_same(widened(value, type, known.type), known.value, known.type))
     elif pattern.name:
         variables[pattern.name] = Bound(value, type)
     for condition in pattern.conditions:
@@ -263,10 +263,10 @@ def _variable(pattern: Variable, type: Type, value: Sql, variables: Variables) -
             missing = " OR ".join(f"{risk} IS NULL" for risk in variables.risks[before:])
             if missing:  # what has no value is not equal, nor unequal
                 same = f"IF({missing}, NULL, {same})"
-            found.append(same if condition.sign == "=" else f"NOT {same}")
+            conditions.append(same if condition.sign == "=" else f"NOT {same}")
         else:
-            found.append(f"{_comparable(left, both)} {condition.sign} {_comparable(right, both)}")
-    return found
+            conditions.append(f"{_comparable(left, both)} {condition.sign} {_comparable(right, both)}")
+    return conditions
 
 
 def _sides(value: Sql, type: Type, given: Expression, variables: Variables) -> tuple[Sql, Sql, Type]:
@@ -283,12 +283,12 @@ def _sides(value: Sql, type: Type, given: Expression, variables: Variables) -> t
 def _row(pattern: Parts, type: Type, value: Sql, variables: Variables) -> list[Sql]:
     assert isinstance(type, List)
     parts, rest = _flat(pattern)
-    found = [f"size({value}) {'=' if rest is None else '>='} {len(parts)}"]
+    conditions = [f"size({value}) {'=' if rest is None else '>='} {len(parts)}"]
     for place, part in enumerate(parts):
-        found += _conditions(part, type.of, f"get({value}, {place})", variables)
+        conditions += _conditions(part, type.of, f"get({value}, {place})", variables)
     if rest is not None:
-        found += _conditions(rest, type, f"slice({value}, {len(parts) + 1}, {_ALL})", variables)
-    return found
+        conditions += _conditions(rest, type, f"slice({value}, {len(parts) + 1}, {_ALL})", variables)
+    return conditions
 
 
 def _flat(pattern: Parts) -> tuple[list[Pattern], Pattern | None]:
@@ -350,16 +350,16 @@ def _same(left: Sql, right: Sql, type: Type) -> Sql:
 
 def constant(given: Constant, type: Type) -> Sql:
     """A constant as a value of the type that it is compared with or made for."""
-    said = as_json(constant_value(given, type), type)
-    if isinstance(said, bool):
-        return str(said).lower()
-    if isinstance(said, int):
-        return f"{said}L"
-    if isinstance(said, float):
-        return f"CAST('{said!r}' AS DOUBLE)"
+    plain = as_json(constant_value(given, type), type)
+    if isinstance(plain, bool):
+        return str(plain).lower()
+    if isinstance(plain, int):
+        return f"{plain}L"
+    if isinstance(plain, float):
+        return f"CAST('{plain!r}' AS DOUBLE)"
     if data_type(type) == "string":
-        return text(said)
-    return f"CAST({text(said.removesuffix('Z'))} AS {data_type(type)})"
+        return text(plain)
+    return f"CAST({text(plain.removesuffix('Z'))} AS {data_type(type)})"
 
 
 # --- results ------------------------------------------------------------------------------------------------------
@@ -387,21 +387,21 @@ def made(expression: Expression, wanted: Type, variables: Variables) -> Sql:
         return widened(known.value, known.type, wanted)
     own = type_of(expression, variables.types)
     if len(list(used(expression))) <= _DEEP and _Native(variables.types).says(expression):
-        found = widened(_evaluated(expression, variables), own, wanted)
+        result = widened(_evaluated(expression, variables), own, wanted)
     elif (exact := _exact(expression, variables) if own == DECIMAL else None) is not None:
-        found = widened(f"CAST({exact.value} AS STRING)", own, wanted)
+        result = widened(f"CAST({exact.value} AS STRING)", own, wanted)
     else:
-        found = _worked_out(expression, wanted, variables)
-    variables.risks.append(found)
-    return found
+        result = _worked_out(expression, wanted, variables)
+    variables.risks.append(result)
+    return result
 
 
 def _worked_out(expression: Expression, wanted: Type, variables: Variables) -> Sql:
     """The value that a worker makes of variables: both travel as JSON, which is exact."""
     names = dict.fromkeys(used(expression))
     types = {name: variables[name].type for name in names}
-    said = repr((str(expression), str(wanted), [(name, str(type)) for name, type in types.items()]))
-    function = f"postroom_{hashlib.sha256(said.encode()).hexdigest()[:16]}"
+    key = repr((str(expression), str(wanted), [(name, str(type)) for name, type in types.items()]))
+    function = f"postroom_{hashlib.sha256(key.encode()).hexdigest()[:16]}"
     variables.works[function] = Work(expression, wanted, types)
     given = f"to_json({_struct({name: variables[name].value for name in names})}, {_OPTIONS})" if names else "'{}'"
     return f"from_json({function}({given}), {text(f'v {data_type(wanted)}')}, {_OPTIONS}).v"
@@ -425,8 +425,8 @@ def _tagged(type: Union, tag: str, value: Sql) -> Sql:
 
 
 def _several(type: Bag | List, elements: list[Sql]) -> Sql:
-    found = f"CAST(array({', '.join(elements)}) AS {data_type(type)})"
-    return _ordered(found, type.of) if isinstance(type, Bag) else found
+    array = f"CAST(array({', '.join(elements)}) AS {data_type(type)})"
+    return _ordered(array, type.of) if isinstance(type, Bag) else array
 
 
 def _joined(left: Sql, right: Sql, type: Bag | List) -> Sql:
@@ -466,7 +466,7 @@ class _Native:
                 self.says(each, deep + 1) for each in (expression.left, expression.right)
             )
         if isinstance(expression, Call):
-            return self._call(expression) and all(self.says(each, deep + 1) for each in expression.arguments)
+            return self._call(expression) and all(self.says(argument, deep + 1) for argument in expression.arguments)
         return False
 
     def _arithmetic(self, expression: Arithmetic) -> bool:
@@ -476,12 +476,12 @@ class _Native:
         return (left == right == STRING and expression.sign == "+") or left == right == DATE
 
     def _call(self, expression: Call) -> bool:
-        name, given = expression.function, [type_of(each, self.types) for each in expression.arguments]
+        name, given = expression.function, [type_of(argument, self.types) for argument in expression.arguments]
         if name in ("greatest", "least"):  # Spark leaves out what has no value
-            plain = all(isinstance(each, Constant | Use) for each in expression.arguments)
+            plain = all(isinstance(argument, Constant | Use) for argument in expression.arguments)
             return plain and given[0] != DECIMAL and len(set(given)) == 1
         if name == "part":
-            return all(isinstance(each, Constant) for each in expression.arguments[1:])
+            return all(isinstance(argument, Constant) for argument in expression.arguments[1:])
         wanted = _NATIVE_FOR.get(name)
         return name in (*FUNCTIONS, "concat") and (wanted is None or given[0] in wanted)
 
@@ -520,9 +520,9 @@ def _exact(expression: Expression, variables: Variables) -> _Exact | None:
     if isinstance(expression, Constant):
         if type_of(expression, {}) not in (INT, DECIMAL):
             return None
-        said = str(as_json(constant_value(expression, DECIMAL), DECIMAL))
-        whole, _, behind = said.removeprefix("-").partition(".")
-        return _Exact(f"'{said}'", len(whole), len(behind))
+        digits = str(as_json(constant_value(expression, DECIMAL), DECIMAL))
+        whole, _, behind = digits.removeprefix("-").partition(".")
+        return _Exact(f"'{digits}'", len(whole), len(behind))
     if isinstance(expression, Call) and expression.function == "decimal":
         return _exact(expression.arguments[0], variables)
     if type_of(expression, variables.types) == INT and _Native(variables.types).says(expression):
@@ -534,10 +534,10 @@ def _exact(expression: Expression, variables: Variables) -> _Exact | None:
         return None
     value = f"({left.typed} {expression.sign} {right.typed})"
     if expression.sign == "*":
-        found = _Exact(value, left.whole + right.whole, left.places + right.places)
+        exact = _Exact(value, left.whole + right.whole, left.places + right.places)
     else:
-        found = _Exact(value, max(left.whole, right.whole) + 1, max(left.places, right.places))
-    return found if found.fits else None
+        exact = _Exact(value, max(left.whole, right.whole) + 1, max(left.places, right.places))
+    return exact if exact.fits else None
 
 
 def _evaluated(expression: Expression, variables: Variables) -> Sql:
@@ -552,7 +552,7 @@ def _evaluated(expression: Expression, variables: Variables) -> Sql:
             return _part(expression, variables)
         if expression.function == "concat":
             return _text(expression.arguments, variables)
-        return FUNCTIONS[expression.function](*[_evaluated(each, variables) for each in expression.arguments])
+        return FUNCTIONS[expression.function](*[_evaluated(argument, variables) for argument in expression.arguments])
     assert isinstance(expression, Arithmetic)
     if type == STRING:
         return _text(list(_texts(expression)), variables)
@@ -573,20 +573,20 @@ def _texts(expression: Expression) -> Iterator[Expression]:
 
 def _text(parts: Sequence[Expression], variables: Variables) -> Sql:
     """Texts in a row; what no body has room for is null, and is not made: Java would end of it."""
-    found = [_evaluated(each, variables) for each in parts]
+    values = [_evaluated(each, variables) for each in parts]
     if all(isinstance(each, Constant | Use) for each in parts):
-        length = " + ".join(f"length({each})" for each in found)
-        return f"IF({length} <= {BODY_BYTES_MAX}, concat({', '.join(found)}), NULL)"
+        length = " + ".join(f"length({each})" for each in values)
+        return f"IF({length} <= {BODY_BYTES_MAX}, concat({', '.join(values)}), NULL)"
     some, so_far, each = _name(), _name(), _name()  # a name for them, so that the text of each stands here once
     length = f"aggregate({some}, 0L, ({so_far}, {each}) -> {so_far} + length({each}))"
     fits = f"IF({length} <= {BODY_BYTES_MAX}, array_join({some}, ''), NULL)"
-    return f"get(transform(array(array({', '.join(found)})), {some} -> {fits}), 0)"
+    return f"get(transform(array(array({', '.join(values)})), {some} -> {fits}), 0)"
 
 
 def _part(expression: Call, variables: Variables) -> Sql:
     """The characters of these numbers; the first has the number 1."""
     value, *numbers = expression.arguments
-    first, length = (_whole_number(each) for each in numbers)
+    first, length = (_whole_number(number) for number in numbers)
     begin = min(max(first, 1), _ALL)
     return f"substring({_evaluated(value, variables)}, {begin}, {min(max(first + length - begin, 0), _ALL)})"
 

@@ -15,9 +15,9 @@ from postroom.engine.spark.arrow import packed_rows, stream
 from postroom.engine.spark.executor_store import Ticket
 from postroom.engine.steps.effects import Arrival
 from postroom.errors import BodyError, FlowInvalid, PostroomError
-from postroom.flows.conversion import event
+from postroom.flows.evaluation.events import as_event
 from postroom.flows.language.types import Type
-from postroom.model.message import Draft, Stored
+from postroom.model.message import Stored
 
 #: What a plan begins with; where executors read it, with what they found wrong.
 EVENTS = "n long, body string"
@@ -29,18 +29,6 @@ BODY = "body"
 _EVENT = pa.schema([("n", pa.int64()), (BODY, pa.string())])
 _READ = _EVENT.append(pa.field("problem", pa.string()))
 _KEY = pa.schema([("n", pa.int64()), ("key", pa.int64())])
-
-
-def is_event(message: Arrival | Stored) -> bool:
-    """Whether a message in a space was admitted as an event; what a rule has made was not."""
-    return message.cause is None and message.format == "json"
-
-
-def as_event(message: Arrival | Stored, type: Type, space: str) -> str:
-    """What a message in a space says, as an event; raises if it is none."""
-    if is_event(message):
-        return message.body
-    return event(Draft(message.body, message.format, None, message.properties), type, space, {}).body
 
 
 # --- in the driver -----------------------------------------------------------------------------------------------

@@ -9,10 +9,12 @@ from postroom.errors import CollectionUnknown, NameTaken
 from postroom.flows.graph import checks
 from postroom.flows.graph.changes import changed, without_domains
 from postroom.flows.graph.meta import By
+from postroom.flows.graph.streamed import gateway_problems
 from postroom.flows.graph.versions import CLIENT, Kept, RoomGraph, RoomGraphs, kept_from
 from postroom.flows.language.definitions import Arc, Domain, Space, Statement, Table
 from postroom.flows.language.tables import Rows, rows_of_documents
 from postroom.flows.language.types import UNTYPED
+from postroom.flows.language.words import fail_all
 from postroom.model.definitions import Loaded, compared
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.definitions import COLLECTION
@@ -32,6 +34,10 @@ def proposed(
     rest = _following(rest, new)
     others = [each.statement for key, each in rest.items() if key not in new]
     checks.check(checks.typed([*others, *statements]))
+    if tx is not None:
+        problems = gateway_problems(statements, tx.endpoints.all())
+        if problems:
+            fail_all(problems)
     for key in new:
         if room_graph.origin(key) == CLIENT:
             raise NameTaken(name=key, owner="a client; it goes when the client unsubscribes")
@@ -41,13 +47,13 @@ def proposed(
             if statement.source not in documents:
                 raise CollectionUnknown(name=statement.source)
             rows_of_documents(statement, documents[statement.source])
-    found = {key: each for key, each in rest.items() if key not in new}
+    kept = {key: each for key, each in rest.items() if key not in new}
     for key, each in new.items():
         before = room_graph.kept.get(key)
         # Whoever disabled an arc did not mean until the next load.
         same = before is not None and str(before.statement) == str(each.statement)
-        found[key] = replace(each, disabled=before.disabled) if before is not None and same else each
-    return found
+        kept[key] = replace(each, disabled=before.disabled) if before is not None and same else each
+    return kept
 
 
 def _following(rest: Mapping[str, Kept], new: Mapping[str, Kept]) -> dict[str, Kept]:
@@ -55,14 +61,14 @@ def _following(rest: Mapping[str, Kept], new: Mapping[str, Kept]) -> dict[str, K
     spaces = {each.statement.name: each.statement.type for each in new.values() if isinstance(each.statement, Space)}
     arcs = [each.statement for each in rest.values() if isinstance(each.statement, Arc) and each.origin == CLIENT]
     fed = {arc.target for arc in arcs if arc.source in spaces}
-    found = dict(rest)
+    statements = dict(rest)
     for key, each in rest.items():
         space = each.statement
         if isinstance(space, Space) and each.origin == CLIENT and space.name in fed:
             types = {spaces[arc.source] for arc in arcs if arc.target == space.name and arc.source in spaces}
             if types != {space.type}:
-                found[key] = replace(each, statement=replace(space, type=UNTYPED))
-    return found
+                statements[key] = replace(each, statement=replace(space, type=UNTYPED))
+    return statements
 
 
 def load_within(
@@ -80,19 +86,19 @@ def load_within(
     room_graph = room_graphs.now(tx)
     wanted = proposed(tx, room_graph, statements, rows)
     after = changed(tx, room_graph, wanted, by, {"files": list(files)}, part_with=drop)
-    domains = {each.name for each in statements if isinstance(each, Domain)}
+    domains = {statement.name for statement in statements if isinstance(statement, Domain)}
     return compared(after.version, _texts(room_graph, domains), _texts(after, domains))
 
 
 def _texts(room_graph: RoomGraph, domains: set[str]) -> dict[str, tuple[str, Rows]]:
     """What domains consist of, by name."""
-    found = {}
+    texts = {}
     for key, each in room_graph.kept.items():
         statement = each.statement
         domain = statement.name if isinstance(statement, Domain) else statement.domain
         if domain in domains:
-            found[key] = (str(statement), each.rows)
-    return found
+            texts[key] = (str(statement), each.rows)
+    return texts
 
 
 def check_collection(room_graph: RoomGraph, name: str, documents: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from postroom.engine.steps.attempts import IN_ORDER, check_reader
 from postroom.engine.steps.failures import error_queue
 from postroom.errors import EventsOnTheWay, NameInvalid, NameTaken, QueueInUse
 from postroom.flows.graph import checks
@@ -17,6 +18,7 @@ from postroom.flows.graph.versions import (
     SPACE,
     Kept,
     RoomGraph,
+    RoomGraphs,
     definition,
     domains_of,
     key_of,
@@ -88,8 +90,22 @@ class _Change:
             if domain != told_in:
                 self._tell(queues, domain, action)
         tx.epochs.forget()
+        self._forget_states(version)
         tx.wake()
         return RoomGraph(version, new.kept)
+
+    def _forget_states(self, version: int) -> None:
+        """Of arcs that no event can meet any more."""
+        present = self._tx.arc_states.arcs()
+        if present:
+            graphs = RoomGraphs()
+            pinned = [each.version for each in self._tx.streams.all() if not each.done]  # they will be run again
+            known = {*self._tx.epochs.versions(), *pinned} - {version}
+            older = [graphs.at(self._tx, each) for each in sorted(known)]
+            needed = {name for graph in (self._new, *older) for name in graph.state_names}
+            for name in present:
+                if name not in needed:
+                    self._tx.arc_states.forget(name)
 
     def _says_more(self, new: Definition) -> bool:
         """Whether it is another statement than before, and not the same one at another place of a file."""
@@ -111,8 +127,8 @@ class _Change:
         touched = {name for name in {*before, *after} if self._is_touched(name)} | (before.keys() ^ after.keys())
         touched |= {meta_of(domain) for domain in self._new.graph.domains}
         touched |= (self._old.flowing | self._new.flowing) & after.keys()  # whoever publishes there finishes first
-        found = [tx.queues.named_to_read(name) for name in touched]
-        locked = [tx.queues.locked(id) for id in sorted(queue.id for queue in found if queue is not None)]
+        touched_queues = [tx.queues.named_to_read(name) for name in touched]
+        locked = [tx.queues.locked(id) for id in sorted(queue.id for queue in touched_queues if queue is not None)]
         queues = {queue.name: queue for queue in locked}
         for name, queue in queues.items():
             if name not in after:
@@ -153,10 +169,11 @@ class _Change:
         self._tx.queues.retire(queue)
 
     def _check_empty(self, queue: Queue) -> None:
-        if queue.unprocessed and not self._part_with:
+        inside = self._tx.deliveries.inside(queue)
+        if inside and not self._part_with:
             space = self._old.graph.spaces.get(queue.name)
             where = f" (it is defined at {space.position})" if space is not None else ""
-            raise QueueInUse(queue=queue.name, count=queue.unprocessed, where=where)
+            raise QueueInUse(queue=queue.name, count=inside, where=where)
         if not self._part_with:
             self._check_on_the_way(queue.name)
 
@@ -164,7 +181,7 @@ class _Change:
         """What has been published and has yet to flow may be for a space that is to go."""
         sources = self._old.before([space])
         for each in self._tx.epochs.flowing():
-            if each.name in sources and self._tx.epochs.first(each) is not None:
+            if each.name in sources and self._tx.epochs.first_of_all(each) is not None:
                 raise EventsOnTheWay(space=space, source=each.name, count=self._tx.epochs.count(each))
 
     def _set_up(self, queue: Queue, kind: str) -> None:
@@ -181,7 +198,10 @@ class _Change:
         """From now on these flow, and those no longer."""
         old, new = self._old, self._new
         for name, queue in queues.items():
-            self._tx.queues.set_watcher(queue, "arcs", name in new.flowing)
+            reader = IN_ORDER if name in new.ordered else "arcs"
+            if name in new.flowing:
+                check_reader(self._tx, queue, reader)
+            self._tx.queues.set_watcher(queue, reader, name in new.flowing)
             if name in new.flowing and name not in old.flowing:
                 self._tx.epochs.open(queue.id, seq)
             elif name in old.flowing and name not in new.flowing and name in new.graph.spaces:
@@ -221,8 +241,8 @@ class _Change:
 
 def _places(room_graph: RoomGraph) -> dict[str, str]:
     """The queues that a graph has, with their kinds."""
-    found = {name: META_SPACE if name.startswith(f"{META}:") else SPACE for name in room_graph.graph.spaces}
-    return found | dict.fromkeys(room_graph.durable, PARKED)
+    places = {name: META_SPACE if name.startswith(f"{META}:") else SPACE for name in room_graph.graph.spaces}
+    return places | dict.fromkeys(room_graph.durable, PARKED)
 
 
 def _spaces(one: RoomGraph, other: RoomGraph) -> list[Space]:
@@ -238,12 +258,12 @@ def _spaces(one: RoomGraph, other: RoomGraph) -> list[Space]:
 
 def _arcs(one: RoomGraph, other: RoomGraph) -> list[tuple[Arc, bool]]:
     """The arcs of one graph, each half for itself, that are not in another or do something else there."""
-    found = []
+    arcs = []
     for key, kept in one.kept.items():
         arc = kept.statement
         if isinstance(arc, Arc) and not _is_same(arc, other.kept.get(key)):
-            found.append((arc, bool(kept.disabled)))
-    return found
+            arcs.append((arc, bool(kept.disabled)))
+    return arcs
 
 
 def _is_same(arc: Arc, kept: Kept | None) -> bool:
@@ -251,8 +271,8 @@ def _is_same(arc: Arc, kept: Kept | None) -> bool:
 
 
 def _first(graph: Graph, key: str) -> Arc | None:
-    found = graph.arcs.get(key, ())
-    return found[0] if found else None
+    arcs = graph.arcs.get(key, ())
+    return arcs[0] if arcs else None
 
 
 def with_statements(room_graph: RoomGraph, some: Sequence[Kept]) -> dict[str, Kept]:
@@ -266,10 +286,10 @@ def without(room_graph: RoomGraph, keys: Sequence[str]) -> dict[str, Kept]:
 
 def without_domains(room_graph: RoomGraph, domains: set[str]) -> dict[str, Kept]:
     """What stays of a graph when the files of some domains are loaded anew: the rest, and what came at run time."""
-    found = {}
+    rest = {}
     for key, each in room_graph.kept.items():
         statement = each.statement
         domain = statement.name if isinstance(statement, Domain) else statement.domain
         if each.origin != FILE or domain not in domains:
-            found[key] = each
-    return found
+            rest[key] = each
+    return rest

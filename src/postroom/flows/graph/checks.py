@@ -8,8 +8,9 @@ from dataclasses import replace
 from postroom.errors import FlowInvalid
 from postroom.flows.evaluation.sql import Variables, made, matches, widened
 from postroom.flows.graph.graph import Graph
-from postroom.flows.language import inference
-from postroom.flows.language.definitions import Arc, Merge, Select, Space, Statement, Table, Transform
+from postroom.flows.graph.streamed import stream_ends, stream_ways
+from postroom.flows.language import aggregates, inference
+from postroom.flows.language.definitions import Arc, Collapse, Meet, Merge, Select, Space, Statement, Table, Transform
 from postroom.flows.language.reader import META
 from postroom.flows.language.types import UNTYPED, Scalar, Tuple, Type, accepts
 from postroom.flows.language.words import fail_all
@@ -40,30 +41,37 @@ def check(statements: Sequence[Statement], known: Graph | None = None) -> Graph:
 
 def typed(statements: Sequence[Statement]) -> list[Statement]:
     """The statements with a type for each space whose first arc tells one."""
-    spaces = {each.name: each for each in Graph.of(statements).spaces.values()}
-    tables = {each.name: each for each in statements if isinstance(each, Table)}
-    found = True
-    while found:
-        found = False
-        for arc in (each for each in statements if isinstance(each, Arc)):
+    spaces = {space.name: space for space in Graph.of(statements).spaces.values()}
+    tables = {statement.name: statement for statement in statements if isinstance(statement, Table)}
+    sound = True
+    while sound:
+        sound = False
+        for arc in (statement for statement in statements if isinstance(statement, Arc)):
             source, target = spaces.get(arc.source), spaces.get(arc.target)
             if source is None or target is None or target.type != UNTYPED or source.type == UNTYPED:
                 continue
-            type = _delivered(arc, source.type, tables)
+            type = _delivered(arc, source.type, spaces, tables)
             if type is not None:
                 spaces[arc.target] = replace(target, type=type)
-                found = True
+                sound = True
     return [
-        replace(each, type=spaces[each.name].type) if isinstance(each, Space) and each.type == UNTYPED else each
-        for each in statements
+        replace(statement, type=spaces[statement.name].type)
+        if isinstance(statement, Space) and statement.type == UNTYPED
+        else statement
+        for statement in statements
     ]
 
 
-def _delivered(arc: Arc, source: Type, tables: Mapping[str, Table]) -> Type | None:
+def _delivered(arc: Arc, source: Type, spaces: Mapping[str, Space], tables: Mapping[str, Table]) -> Type | None:
     """The type of what an arc delivers; None if that cannot be told, which another check does."""
-    if not isinstance(arc.does, Transform):
+    if isinstance(arc.does, Select | Merge):
         return source
     try:
+        if isinstance(arc.does, Collapse):
+            return aggregates.check_collapse(arc.does, source, None)
+        if isinstance(arc.does, Meet):
+            other = spaces.get(arc.does.space)
+            return None if other is None else aggregates.check_meet(arc.does, source, other.type, None)
         bound = inference.bind(arc.does.pattern, source)
         if arc.does.join is not None and arc.does.join.table in tables:
             bound = inference.bind(arc.does.join.pattern, tables[arc.does.join.table].type, bound)
@@ -83,9 +91,9 @@ def name_twice(graph: Graph, statements: Sequence[Statement]) -> Found:
     """Spaces, tables and arcs each have a name of their own; one across domains is written in both of them."""
     for kind in (Space, Table):
         firsts: dict[str, Statement] = {}
-        for each in statements:
-            if isinstance(each, kind) and firsts.setdefault(each.name, each) is not each:
-                yield each.position, f"{each.name} is already at {firsts[each.name].position}"
+        for statement in statements:
+            if isinstance(statement, kind) and firsts.setdefault(statement.name, statement) is not statement:
+                yield statement.position, f"{statement.name} is already at {firsts[statement.name].position}"
     yield from _arcs_twice(graph)
 
 
@@ -114,12 +122,30 @@ def arc_ends(graph: Graph, _: Sequence[Statement]) -> Found:
 
 def meta_space(graph: Graph, statements: Sequence[Statement]) -> Found:
     """A meta-space tells what changes the graph; only whoever is allowed to publishes there."""
-    for each in statements:
-        if isinstance(each, Space) and each.name == META:
-            yield each.position, f"{META} is not a name for a space: meta-spaces are {META}:DOMAIN"
+    for statement in statements:
+        if isinstance(statement, Space) and statement.name == META:
+            yield statement.position, f"{META} is not a name for a space: meta-spaces are {META}:DOMAIN"
     for arc in _arcs(graph):
         if arc.target.startswith(f"{META}:"):
             yield arc.position, f"arc {arc.name}: nothing flows into {arc.target}; publish there what is to change"
+
+
+def arc_state(graph: Graph, _: Sequence[Statement]) -> Found:
+    """Two spaces that meet are different ones of one domain, and what waits for them both is in one place."""
+    for arc in _arcs(graph):
+        if not isinstance(arc.does, Meet):
+            continue
+        other = graph.spaces.get(arc.does.space)
+        if other is None:
+            yield arc.position, f"arc {arc.name}: there is no space {arc.does.space}"
+        elif other.name in (arc.source, arc.target):
+            yield arc.position, f"arc {arc.name} joins {other.name} with itself"
+        elif other.domain != graph.spaces[arc.source].domain:
+            domain = graph.spaces[arc.source].domain
+            what = f"{other.name} is in the domain {other.domain} and {arc.source} in {domain}"
+            yield arc.position, f"arc {arc.name}: {what}; spaces that meet are of one domain"
+        elif arc.durable:
+            yield arc.position, f"arc {arc.name}: an arc that joins two spaces cannot be durable"
 
 
 def arc_domain(graph: Graph, _: Sequence[Statement]) -> Found:
@@ -156,6 +182,10 @@ def arc_type(graph: Graph, _: Sequence[Statement]) -> Found:
         try:
             if isinstance(arc.does, Transform):
                 _check_transform(graph, arc, arc.does, source, target)
+            elif isinstance(arc.does, Collapse):
+                aggregates.check_collapse(arc.does, source.type, target.type)
+            elif isinstance(arc.does, Meet):
+                aggregates.check_meet(arc.does, source.type, graph.spaces[arc.does.space].type, target.type)
             elif isinstance(arc.does, Select):
                 inference.bind(arc.does.pattern, source.type)
         except FlowInvalid as error:
@@ -191,12 +221,15 @@ def _planned(graph: Graph, arc: Arc) -> str:
     if isinstance(arc.does, Merge):
         return widened("event", source, target)
     variables = Variables()
-    found = matches(arc.does.pattern, source, "event", variables)
+    plan = matches(arc.does.pattern, source, "event", variables)
     if isinstance(arc.does, Transform):
         if arc.does.join is not None:
-            found += matches(arc.does.join.pattern, graph.tables[arc.does.join.table].type, "row", variables)
-        found += made(arc.does.result, target, variables)
-    return found
+            plan += matches(arc.does.join.pattern, graph.tables[arc.does.join.table].type, "row", variables)
+        plan += made(arc.does.result, target, variables)
+    elif isinstance(arc.does, Meet):
+        plan += matches(arc.does.other, graph.spaces[arc.does.space].type, "other", variables)
+        plan += made(arc.does.result, target, variables)
+    return plan
 
 
 def cycle(graph: Graph, _: Sequence[Statement]) -> Found:
@@ -229,12 +262,12 @@ def ways(graph: Graph, _: Sequence[Statement]) -> Found:
     def count(space: str) -> int:
         todo = [space]
         while todo:
-            found = [arc.target for arc in outgoing.get(todo[-1], ())]
-            missing = [name for name in found if name not in counts]
+            targets = [arc.target for arc in outgoing.get(todo[-1], ())]
+            missing = [name for name in targets if name not in counts]
             if missing:
                 todo += missing
             else:
-                counts[todo.pop()] = sum(1 + counts[name] for name in found)
+                counts[todo.pop()] = sum(1 + counts[name] for name in targets)
         return counts[space]
 
     for name in outgoing:
@@ -248,5 +281,15 @@ def _arcs(graph: Graph) -> Iterator[Arc]:
 
 
 Check = Callable[[Graph, Sequence[Statement]], Found]
-_GROUND: tuple[Check, ...] = (name_twice, arc_ends, meta_space)
-CHECKS: tuple[Check, ...] = (*_GROUND, arc_domain, table_rows, arc_type, cycle, ways, arc_plan)
+_GROUND: tuple[Check, ...] = (name_twice, arc_ends, meta_space, arc_state)
+CHECKS: tuple[Check, ...] = (
+    *_GROUND,
+    arc_domain,
+    table_rows,
+    arc_type,
+    cycle,
+    ways,
+    stream_ends,
+    stream_ways,
+    arc_plan,
+)

@@ -24,6 +24,7 @@ def mermaid(graph: GraphShown) -> str:
         arrow = "-.->" if state else "-->"
         lines.append(f"  {_id('space', arc.source)} {arrow} {id} {arrow} {_id('space', arc.target)}")
     lines += [f"  {_id('table', table)} --> {_id('arc', arc)}" for table, arc in graph.joins]
+    lines += [f"  {_id('space', space)} --> {_id('arc', arc)}" for space, arc in graph.meets]
     return "\n".join([*lines, "  classDef faint stroke-dasharray: 4 3", ""])
 
 

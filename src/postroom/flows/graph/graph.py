@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from postroom.flows.graph.meta import META_TYPE
-from postroom.flows.language.definitions import Allow, Arc, Domain, Space, Statement, Table, Transform
+from postroom.flows.language.definitions import Allow, Arc, Domain, Meet, Space, Statement, Table, Transform
 from postroom.flows.language.reader import META
 
 
@@ -26,23 +26,23 @@ class Graph:
         policy: list[Allow] = []
         spaces: dict[str, Space] = {}
         tables: dict[str, Table] = {}
-        found: list[Arc] = []
-        for each in statements:
-            if isinstance(each, Domain):
-                domains.setdefault(each.name, each)
-                meta = f"{META}:{each.name}"
-                spaces.setdefault(meta, Space(meta, each.name, META_TYPE, True, each.position))
-            elif isinstance(each, Allow):
-                policy.append(each)
-            elif isinstance(each, Space):
-                spaces.setdefault(each.name, each)
-            elif isinstance(each, Table):
-                tables.setdefault(each.name, each)
+        named: list[Arc] = []
+        for statement in statements:
+            if isinstance(statement, Domain):
+                domains.setdefault(statement.name, statement)
+                meta = f"{META}:{statement.name}"
+                spaces.setdefault(meta, Space(meta, statement.name, META_TYPE, True, statement.position))
+            elif isinstance(statement, Allow):
+                policy.append(statement)
+            elif isinstance(statement, Space):
+                spaces.setdefault(statement.name, statement)
+            elif isinstance(statement, Table):
+                tables.setdefault(statement.name, statement)
             else:
-                found.append(each)
+                named.append(statement)
         graph = cls(domains, tuple(policy), spaces, tables)
         arcs: dict[str, tuple[Arc, ...]] = {}
-        for arc in found:
+        for arc in named:
             key = graph.key(arc)
             arcs[key] = (*arcs.get(key, ()), arc)
         return replace(graph, arcs=arcs)
@@ -71,6 +71,8 @@ class Graph:
         if before is None or not any(arc is each for each in before.arcs.get(self.key(arc), ())):
             return False
         same = [before.spaces.get(name) is self.spaces.get(name) for name in (arc.source, arc.target)]
+        if isinstance(arc.does, Meet):
+            same.append(before.spaces.get(arc.does.space) is self.spaces.get(arc.does.space))
         if isinstance(arc.does, Transform) and arc.does.join is not None:
             table = arc.does.join.table
             same.append(before.tables.get(table) is self.tables.get(table))
@@ -81,8 +83,9 @@ class Graph:
 
         One across domains is there as soon as both of them have it.
         """
-        found: dict[str, list[Arc]] = {}
+        by_source: dict[str, list[Arc]] = {}
         for arc, *more in self.arcs.values():
             if more or not self.crosses(arc):
-                found.setdefault(arc.source, []).append(arc)
-        return found
+                for source in arc.sources:
+                    by_source.setdefault(source, []).append(arc)
+        return by_source

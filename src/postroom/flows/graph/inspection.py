@@ -8,10 +8,11 @@ from typing import Any
 from postroom.errors import ArgumentInvalid, DefinitionUnknown
 from postroom.flows.evaluation.sql import Variables, made, matches
 from postroom.flows.graph.versions import RoomGraph, domains_of
-from postroom.flows.language.definitions import Arc, Select, Transform
+from postroom.flows.language.definitions import Arc, Collapse, Meet, Merge, Select, Transform
 from postroom.flows.language.predicates import predicates
 from postroom.limits import INDEXED_ARCS_MIN
 from postroom.model.definitions import nearest
+from postroom.model.html_table import html_table
 from postroom.store.kernel.transaction import Transaction
 
 
@@ -26,9 +27,9 @@ class SpaceShown:
     client: bool
 
     def as_dict(self) -> dict[str, Any]:
-        said = {name: getattr(self, name) for name in self.__slots__}
-        said["waiting_count"], said["is_client"] = said.pop("waiting"), said.pop("client")
-        return said
+        shape = {name: getattr(self, name) for name in self.__slots__}
+        shape["waiting_count"], shape["is_client"] = shape.pop("waiting"), shape.pop("client")
+        return shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,9 @@ class ArcShown:
         return ":".join([*sorted(self.domains), self.name])
 
     def as_dict(self) -> dict[str, Any]:
-        said = {name: getattr(self, name) for name in self.__slots__}
-        said["domain_names"], said["waiting_count"] = list(said.pop("domains")), said.pop("kept")
-        return said
+        shape = {name: getattr(self, name) for name in self.__slots__}
+        shape["domain_names"], shape["waiting_count"] = list(shape.pop("domains")), shape.pop("kept")
+        return shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +63,9 @@ class TableShown:
     rows: int
 
     def as_dict(self) -> dict[str, Any]:
-        said = {name: getattr(self, name) for name in self.__slots__}
-        said["row_count"] = said.pop("rows")
-        return said
+        shape = {name: getattr(self, name) for name in self.__slots__}
+        shape["row_count"] = shape.pop("rows")
+        return shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +78,19 @@ class GraphShown:
     arcs: tuple[ArcShown, ...]
     tables: tuple[TableShown, ...]
     joins: tuple[tuple[str, str], ...]  # tables and the arcs that join them
+    meets: tuple[tuple[str, str], ...] = ()  # spaces that arcs join besides their sources
+
+    def _repr_html_(self) -> str:
+        rows = [(arc.name, arc.source, arc.target, arc.does) for arc in self.arcs]
+        return html_table(f"graph, version {self.version}", ["arc", "from", "to", "does"], rows, len(rows))
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "version": self.version,
             "domains": [{"name": name, "allows": allows} for name, allows in self.domains.items()],
-            "spaces": [each.as_dict() for each in self.spaces],
-            "arcs": [each.as_dict() for each in self.arcs],
-            "tables": [each.as_dict() for each in self.tables],
+            "spaces": [space.as_dict() for space in self.spaces],
+            "arcs": [arc.as_dict() for arc in self.arcs],
+            "tables": [table.as_dict() for table in self.tables],
         }
 
 
@@ -122,7 +128,8 @@ def shown(tx: Transaction, room_graph: RoomGraph) -> GraphShown:
         for arc, *_ in graph.arcs.values()
         if isinstance(arc.does, Transform) and arc.does.join is not None
     )
-    return GraphShown(room_graph.version, allows, spaces, arcs, tables, joins)
+    meets = tuple((arc.does.space, graph.key(arc)) for arc, *_ in graph.arcs.values() if isinstance(arc.does, Meet))
+    return GraphShown(room_graph.version, allows, spaces, arcs, tables, joins, meets)
 
 
 def _arc(room_graph: RoomGraph, halves: tuple[Arc, ...], waiting: dict[str, int]) -> ArcShown:
@@ -166,9 +173,9 @@ class ArcExplained:
     matched_by: str
 
     def as_dict(self) -> dict[str, Any]:
-        said = {name: getattr(self, name) for name in self.__slots__}
-        said["domain_names"], said["as_written"] = list(said.pop("domains")), said.pop("definition")
-        return said
+        shape = {name: getattr(self, name) for name in self.__slots__}
+        shape["domain_names"], shape["as_written"] = list(shape.pop("domains")), shape.pop("definition")
+        return shape
 
 
 def explain(room_graph: RoomGraph, name: str) -> ArcExplained:
@@ -176,13 +183,19 @@ def explain(room_graph: RoomGraph, name: str) -> ArcExplained:
     arc, does = halves[0], halves[0].does
     source, target = room_graph.graph.spaces[arc.source], room_graph.graph.spaces[arc.target]
     variables, condition, result = Variables(), "true", None
-    if isinstance(does, Select | Transform):
+    if not isinstance(does, Merge):
         condition = matches(does.pattern, source.type, "event", variables)
     if isinstance(does, Transform):
         if does.join is not None:
             table = room_graph.graph.tables[does.join.table]
             condition += f" AND {matches(does.join.pattern, table.type, 'row', variables)}"
         result = made(does.result, target.type, variables)
+    elif isinstance(does, Meet):
+        other = room_graph.graph.spaces[does.space]
+        condition += f" AND {matches(does.other, other.type, 'other', variables)}"
+        result = made(does.result, target.type, variables)
+    elif isinstance(does, Collapse):
+        result = str(does.result)
     return ArcExplained(
         arc.name,
         str(arc.position),
@@ -203,17 +216,19 @@ def explain(room_graph: RoomGraph, name: str) -> ArcExplained:
 def _halves(room_graph: RoomGraph, name: str) -> tuple[Arc, ...]:
     """An arc by its name, or by its domain and its name where several domains have one."""
     domain, _, last = name.rpartition(":")
-    found = room_graph.graph.of_name(last, domain or None)
-    if not found:
+    arcs = room_graph.graph.of_name(last, domain or None)
+    if not arcs:
         names = [arc.name for arc, *_ in room_graph.graph.arcs.values()]
         raise DefinitionUnknown(name=f"arc {name}", nearest=nearest(name, names))
-    if len(found) > 1:
-        raise ArgumentInvalid(argument="arc", why=f"several domains have an arc {name}: say {' or '.join(found)}")
-    return room_graph.graph.arcs[found[0]]
+    if len(arcs) > 1:
+        raise ArgumentInvalid(argument="arc", why=f"several domains have an arc {name}: say {' or '.join(arcs)}")
+    return room_graph.graph.arcs[arcs[0]]
 
 
 def _matched_by(room_graph: RoomGraph, arc: Arc) -> str:
     source = room_graph.graph.spaces[arc.source]
+    if isinstance(arc.does, Collapse | Meet):
+        return "its state, event by event, in the commit of each step"
     if not isinstance(arc.does, Select) or predicates(arc.does.pattern, source.type) is None:
         return "a column of Spark"
     peers = [

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from postroom.flows.language import patterns
-from postroom.flows.language.definitions import Arc, Join, Merge, Select, Transform
+from postroom.flows.language.definitions import Arc, Collapse, Does, Meet, Merge, Select, Transform
+from postroom.flows.language.reader import read_collapse, read_transform
 from postroom.flows.language.types import Tuple, Type, Union, parse
 from postroom.flows.language.values import Tagged, canonical, parse_event
 from postroom.flows.language.words import Words
 from postroom.model.definitions import Position
+from postroom.model.words import END
 
 _ARC = """
 arcName: string, srcNode: string, destNode: string, func: union [
@@ -65,8 +67,8 @@ def body_of(action: Action, by: By) -> str:
     assert isinstance(ACTION_TYPE, Union)
     inside = ACTION_TYPE.of(action.tag)
     assert isinstance(inside, Tuple)
-    said = tuple(action.said[str(each.name)] for each in inside.fields)
-    return canonical((by.principal, by.broker, Tagged(action.tag, said)), META_TYPE)
+    values = tuple(action.said[str(field.name)] for field in inside.fields)
+    return canonical((by.principal, by.broker, Tagged(action.tag, values)), META_TYPE)
 
 
 _WHOLE = re.compile(r'\s*(\[|\{\s*"(principal|broker|action)")')
@@ -92,7 +94,7 @@ def _action(tagged: Tagged) -> Action:
 
 
 def arc_said(arc: Arc) -> dict[str, Any]:
-    """An arc as addArc tells it. The row that a join transform needs stands behind its pattern."""
+    """An arc as addArc tells it. What a join or an arc with state needs besides stands with its pattern."""
     does = arc.does
     func = Tagged("Merge", ())
     if isinstance(does, Select):
@@ -100,22 +102,25 @@ def arc_said(arc: Arc) -> dict[str, Any]:
     elif isinstance(does, Transform):
         join = f" {does.join}" if does.join else ""
         func = Tagged("Transform", (f"{does.pattern}{join}", str(does.result)))
+    elif isinstance(does, Collapse | Meet):
+        func = Tagged("Transform", (does.begins, str(does.result)))
     return {"arcName": arc.name, "srcNode": arc.source, "destNode": arc.target, "func": func}
 
 
-def arc_of(said: Mapping[str, Any], domain: str, position: Position) -> Arc:
+def arc_of(fields: Mapping[str, Any], domain: str, position: Position) -> Arc:
     """The arc that an event tells of; raises where its patterns are not in the language."""
-    func = said["func"]
-    does: Select | Transform | Merge = Merge()
+    func = fields["func"]
+    does: Does = Merge()
     if func.tag == "Select":
         does = Select(patterns.parse_pattern(func.value[0], "pat"))
     elif func.tag == "Transform":
         words = Words(func.value[0], "srcPat")
-        pattern = patterns.read_pattern(words)
-        join = None
-        if words.is_name("join"):
+        begun: Transform | Collapse | Meet
+        if words.is_name("collapse") and words.after_next.kind != END and words.after_next.text not in ("join", "at"):
             words.take()
-            join = Join(words.name("the name of a table").text, patterns.read_pattern(words))
+            begun = read_collapse(words)
+        else:
+            begun = read_transform(words)
         words.end()
-        does = Transform(pattern, patterns.parse_expression(func.value[1], "resultPat"), join)
-    return Arc(said["arcName"], domain, said["srcNode"], said["destNode"], does, False, position)
+        does = replace(begun, result=patterns.parse_expression(func.value[1], "resultPat"))
+    return Arc(fields["arcName"], domain, fields["srcNode"], fields["destNode"], does, False, position)

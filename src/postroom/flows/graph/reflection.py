@@ -51,28 +51,28 @@ class _Wanted:
         self._position = Position(f"{meta_of(domain)} by {by.principal}", 1)
 
     def after(self, action: Action) -> dict[str, Kept] | None:
-        said = action.said
+        fields = action.said
         if action.name == "addArc":
-            return self._add_arc(said)
+            return self._add_arc(fields)
         if action.name == "deleteSpace":
-            self._check_space(said["nodeName"])
-            return without(self._room_graph, [f"space {said['nodeName']}"])
+            self._check_space(fields["nodeName"])
+            return without(self._room_graph, [f"space {fields['nodeName']}"])
         if action.name == "deleteArc":
-            return without(self._room_graph, self._halves(said["arcName"]))
+            return without(self._room_graph, self._halves(fields["arcName"]))
         if action.name in ("disableArc", "enableArc"):
-            return self._switch(said["arcName"], disabled=action.name == "disableArc")
+            return self._switch(fields["arcName"], disabled=action.name == "disableArc")
         if action.name == "requestAddArc":
-            arc_of(said, self._domain, self._position)  # what is not in the language need not be considered
+            arc_of(fields, self._domain, self._position)  # what is not in the language need not be considered
         return None
 
-    def _add_arc(self, said: Mapping[str, Any]) -> dict[str, Kept]:
-        arc = arc_of(said, self._domain, self._position)
+    def _add_arc(self, fields: Mapping[str, Any]) -> dict[str, Kept]:
+        arc = arc_of(fields, self._domain, self._position)
         _check_name(arc.name, self._domain)
         here = key_of(arc)
         if here in self._room_graph.kept:
             raise self._refused(f"there is an arc {arc.name} already")
         others = [self._room_graph.kept[key] for key in self._room_graph.halves(arc)]
-        durable = any(getattr(each.statement, "durable", False) for each in others)
+        durable = any(getattr(other.statement, "durable", False) for other in others)
         return with_statements(self._room_graph, [Kept(replace(arc, durable=durable), EVENT)])
 
     def space(self, node: str) -> Space:
@@ -98,12 +98,12 @@ class _Wanted:
     def _halves(self, name: str) -> list[str]:
         """An arc that this domain has to do with."""
         graph = self._room_graph.graph
-        found = graph.of_name(name, self._domain)
-        if not found:
+        arcs = graph.of_name(name, self._domain)
+        if not arcs:
             others = {domain for key in graph.of_name(name) for domain in key.split(":")[:-1]}
             why = f"arc {name} is in the domain {' and '.join(sorted(others))}" if others else f"there is no arc {name}"
             raise self._refused(why)
-        return self._room_graph.halves(graph.arcs[found[0]][0])
+        return self._room_graph.halves(graph.arcs[arcs[0]][0])
 
     def _switch(self, name: str, *, disabled: bool) -> dict[str, Kept]:
         """Each domain switches its own half: one across domains flows while both have it enabled."""

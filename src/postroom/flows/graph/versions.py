@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -9,14 +10,26 @@ from typing import Any
 
 from postroom.errors import DefinitionUnknown
 from postroom.flows.graph.graph import Graph
-from postroom.flows.language.definitions import Allow, Arc, Domain, Merge, Select, Space, Statement, Table
+from postroom.flows.graph.streamed import streamed
+from postroom.flows.language.definitions import (
+    Allow,
+    Arc,
+    Collapse,
+    Domain,
+    Meet,
+    Merge,
+    Select,
+    Space,
+    Statement,
+    Table,
+)
 from postroom.flows.language.reader import META, parse
 from postroom.flows.language.tables import Rows, rows_of_documents
 from postroom.model.definitions import Definition, Position, nearest
 from postroom.store.kernel.transaction import Transaction
-from postroom.store.tables.definitions import COLLECTION
+from postroom.store.tables.definitions import COLLECTION, FLOW
 
-KIND = "flow"  # of these definitions in the catalog
+KIND = FLOW  # of these definitions in the catalog
 SPACE = "space"  # kinds of queues
 #: Who brought a statement into the graph. A load replaces what came from files and nothing else.
 FILE, EVENT, CLIENT = "file", "event", "client"
@@ -84,7 +97,7 @@ class RoomGraph:
     @cached_property
     def disabled(self) -> frozenset[str]:
         """The keys of arcs of which a half has been disabled."""
-        return frozenset(self.graph.key(each.statement) for each in self._arcs() if each.disabled)
+        return frozenset(self.graph.key(arc.statement) for arc in self._arcs() if arc.disabled)
 
     def is_disabled(self, arc: Arc) -> bool:
         return self.graph.key(arc) in self.disabled
@@ -93,10 +106,10 @@ class RoomGraph:
         return (each for each in self.kept.values() if isinstance(each.statement, Arc))
 
     def space(self, name: str) -> Space:
-        found = self.graph.spaces.get(name)
-        if found is None:
+        type = self.graph.spaces.get(name)
+        if type is None:
             raise DefinitionUnknown(name=f"space {name}", nearest=nearest(name, self.graph.spaces))
-        return found
+        return type
 
     def halves(self, arc: Arc) -> list[str]:
         """The names under which an arc is kept: one, or one in each of two domains."""
@@ -115,10 +128,21 @@ class RoomGraph:
         return frozenset(self.outgoing)
 
     @cached_property
+    def ordered(self) -> frozenset[str]:
+        """The spaces that arcs with state leave: their events wait there for their turn."""
+        arcs = [arc for arc, *_ in self.running.arcs.values() if isinstance(arc.does, Collapse | Meet)]
+        return frozenset(source for arc in arcs for source in arc.sources)
+
+    @cached_property
+    def passing(self) -> frozenset[str]:
+        """The spaces that events leave in the same step in which they come."""
+        return self.flowing - self.ordered
+
+    @cached_property
     def durable(self) -> dict[str, Arc]:
         """The durable arcs, by the queues of what they will deliver."""
-        found = [arc for arcs in self.outgoing.values() for arc in arcs]
-        return {self.aside(arc): arc for arc in found if arc.durable}
+        every = [arc for arcs in self.outgoing.values() for arc in arcs]
+        return {self.aside(arc): arc for arc in every if arc.durable}
 
     def aside(self, arc: Arc) -> str:
         """The queue of what a durable arc will deliver when it is enabled."""
@@ -132,8 +156,10 @@ class RoomGraph:
 
     @cached_property
     def keeping(self) -> frozenset[str]:
-        """The places where events stay: consumers' spaces, those that retain, and the queues of disabled arcs."""
+        """The places where events stay: consumers' spaces, those that retain, the queues of disabled arcs, and
+        where events wait for arcs with state."""
         spaces = {name for name, space in self.graph.spaces.items() if space.retain or name not in self.flowing}
+        spaces |= self.ordered
         return frozenset(spaces | {queue for queue, arc in self.durable.items() if self.is_disabled(arc)})
 
     def living(self, now: RoomGraph) -> frozenset[str]:
@@ -143,17 +169,29 @@ class RoomGraph:
         mine, theirs = self.running.spaces, now.running.spaces
         return frozenset(name for name in self.places & now.places if mine[name].type == theirs[name].type)
 
+    @cached_property
+    def streamed(self) -> frozenset[str]:
+        """The spaces whose events come from outside: only a stream brings them, and leads them on."""
+        return streamed(self.running)
+
+    @cached_property
+    def shut(self) -> frozenset[str]:
+        """The spaces where nobody publishes: a stream has to lead on, or out, what arrives there."""
+        spaces = self.graph.spaces.values()
+        ends = {space.name for space in spaces if space.outside is not None}
+        return frozenset(ends | (streamed(self.graph) & self.flowing))
+
     def before(self, spaces: Iterable[str]) -> set[str]:
         """The spaces whose events come to some others, and these themselves."""
-        found = set(spaces)
-        todo = list(found)
+        reached = set(spaces)
+        todo = list(reached)
         while todo:
             space = todo.pop()
             for source, arcs in self.outgoing.items():
-                if source not in found and any(arc.target == space for arc in arcs):
-                    found.add(source)
+                if source not in reached and any(arc.target == space for arc in arcs):
+                    reached.add(source)
                     todo.append(source)
-        return found
+        return reached
 
     @cached_property
     def running(self) -> Graph:
@@ -175,6 +213,19 @@ class RoomGraph:
                     arcs[key] = (replace(arc, target=aside, does=does),) * 2
         return Graph(self.graph.domains, self.graph.policy, spaces, self.graph.tables, arcs)
 
+    def state_name(self, arc: Arc) -> str:
+        """The name of the state of an arc. One that does something else, or between other types, has another."""
+        graph = self.running
+        types = [graph.spaces[name].type for name in (*arc.sources, arc.target)]
+        text = "\n".join([str(arc.does), *map(str, types)])
+        return f"{graph.key(arc)}#{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+    @cached_property
+    def state_names(self) -> frozenset[str]:
+        """The names of the states of all arcs."""
+        arcs = [arc for arcs in self.outgoing.values() for arc in arcs]
+        return frozenset(self.state_name(arc) for arc in arcs if isinstance(arc.does, Collapse | Meet))
+
     @cached_property
     def rows(self) -> dict[str, Rows]:
         """The rows of each table."""
@@ -191,21 +242,21 @@ class RoomGraphs:
         return self.at(tx, tx.definitions.version())
 
     def at(self, tx: Transaction, version: int) -> RoomGraph:
-        found = self._read.get(version)
-        if found is None:
+        graph = self._read.get(version)
+        if graph is None:
             kept = {each.name: _kept(each) for each in tx.definitions.of_kind(KIND, version)}
             kept |= _filled(tx, version, kept)
             last = self._read[max(self._read)] if self._read else None
             # Versions come and go for other reasons, too: then all that was worked out of the graph stays.
-            found = RoomGraph(version, kept)
+            graph = RoomGraph(version, kept)
             if last is not None and last.kept == kept:
-                found.__dict__.update({**last.__dict__, "version": version})
+                graph.__dict__.update({**last.__dict__, "version": version})
             if tx.definitions.changing:
-                return found  # it may never be
+                return graph  # it may never be
             if len(self._read) >= _VERSIONS_KNOWN:
                 del self._read[min(self._read)]
-            self._read[version] = found
-        return found
+            self._read[version] = graph
+        return graph
 
 
 _VERSIONS_KNOWN = 16
@@ -222,6 +273,8 @@ def definition(key: str, kept: Kept) -> Definition:
     }
     if kept.disabled:
         body["disabled"] = kept.disabled
+    if isinstance(statement, Space) and statement.outside is not None and statement.outside.gateway:
+        body["gateway"] = statement.outside.gateway
     if kept.aside:
         body["aside"] = kept.aside
     if kept.rows and not (isinstance(statement, Table) and statement.collection):
@@ -229,9 +282,9 @@ def definition(key: str, kept: Kept) -> Definition:
     return Definition(KIND, key, body, statement.position)
 
 
-def _kept(found: Definition) -> Kept:
-    body = found.body
-    position = found.position or Position(found.name, 1)
+def _kept(definition: Definition) -> Kept:
+    body = definition.body
+    position = definition.position or Position(definition.name, 1)
     statement = _statement(body["domain"], body["text"], position)
     rows = tuple(tuple(row) for row in body.get("rows", ()))
     return Kept(statement, body["origin"], body.get("disabled", ""), rows, body.get("aside", ""))
@@ -239,7 +292,7 @@ def _kept(found: Definition) -> Kept:
 
 def _filled(tx: Transaction, version: int, kept: Mapping[str, Kept]) -> dict[str, Kept]:
     """Tables that are collections, with the rows that these have in a version."""
-    found = {}
+    filled = {}
     for key, each in kept.items():
         table = each.statement
         if isinstance(table, Table) and table.collection:
@@ -249,8 +302,8 @@ def _filled(tx: Transaction, version: int, kept: Mapping[str, Kept]) -> dict[str
                 if master.name == table.source
                 for document in master.body["documents"]
             ]
-            found[key] = replace(each, rows=rows_of_documents(table, documents))
-    return found
+            filled[key] = replace(each, rows=rows_of_documents(table, documents))
+    return filled
 
 
 @lru_cache(maxsize=50_000)
@@ -261,15 +314,15 @@ def _statement(domain: str, text: str, position: Position) -> Statement:
 
 def kept_from(statements: Iterable[Statement], rows: Mapping[str, Rows]) -> dict[str, Kept]:
     """The statements of files, by their names; what one principal is allowed is put together."""
-    found: dict[str, Kept] = {}
+    kept: dict[str, Kept] = {}
     for statement in statements:
         key = key_of(statement)
-        if isinstance(statement, Allow) and key in found:
-            before = found[key].statement
+        if isinstance(statement, Allow) and key in kept:
+            before = kept[key].statement
             assert isinstance(before, Allow)
             statement = replace(before, actions=tuple(dict.fromkeys(before.actions + statement.actions)))
-        found[key] = Kept(statement, FILE, rows=rows.get(key, ()) if isinstance(statement, Table) else ())
-    return found
+        kept[key] = Kept(statement, FILE, rows=rows.get(key, ()) if isinstance(statement, Table) else ())
+    return kept
 
 
 def meta_of(domain: str) -> str:

@@ -82,8 +82,8 @@ def _days(sign: str, left: date, right: Any) -> Any:
 
 def _whole(sign: str, left: int, right: int) -> int:
     if sign == "%":
-        found = abs(left) % abs(right)  # with the sign of the first
-        return -found if left < 0 else found
+        remainder = abs(left) % abs(right)  # with the sign of the first
+        return -remainder if left < 0 else remainder
     return _integer({"+": left + right, "-": left - right, "*": left * right}[sign])
 
 
@@ -120,10 +120,10 @@ def _exact(sign: str, left: Decimal, right: Decimal) -> Decimal:
 
 
 def _decimal(value: Decimal) -> Decimal:
-    found = fitting_decimal(value)
-    if found is None:
+    fitted = fitting_decimal(value)
+    if fitted is None:
         raise NoValue
-    return found
+    return fitted
 
 
 _SIGNS: Mapping[str, Callable[[str, Any, Any], Any]] = {"int": _whole, "float": _binary, "decimal": _exact}
@@ -158,8 +158,8 @@ def _to_places(value: Decimal, digits: int) -> Decimal:
     assert isinstance(exponent, int)
     if -exponent <= digits:
         return value
-    found = value.scaleb(digits, _ROUNDING).to_integral_value(ROUND_HALF_UP).scaleb(-digits, _ROUNDING)
-    return found if digits > 0 else Decimal(int(found))
+    rounded = value.scaleb(digits, _ROUNDING).to_integral_value(ROUND_HALF_UP).scaleb(-digits, _ROUNDING)
+    return rounded if digits > 0 else Decimal(int(rounded))
 
 
 _ROUNDING = Context(prec=1000, rounding=ROUND_HALF_UP)

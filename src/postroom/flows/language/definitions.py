@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from postroom.flows.language.outside import Outside
 from postroom.flows.language.patterns import Expression, Pattern
 from postroom.flows.language.types import UNTYPED, Type
+from postroom.flows.language.windows import Clock, Duration, Window
 from postroom.model.definitions import Position
 
 #: What can be done to a graph: the meta-events of the text that someone may publish.
@@ -56,10 +58,17 @@ class Space:
     type: Type
     retain: bool
     position: Position
+    source: Outside | None = None  # where its events come from
+    sink: Outside | None = None  # where its events go to
 
     def __str__(self) -> str:
         type = "" if self.type == UNTYPED else f" : {self.type}"
-        return f"space {self.name}{type}{' retain' if self.retain else ''}"
+        outside = f" from {self.source}" if self.source else f" to {self.sink}" if self.sink else ""
+        return f"space {self.name}{type}{' retain' if self.retain else ''}{outside}"
+
+    @property
+    def outside(self) -> Outside | None:
+        return self.source or self.sink
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +122,60 @@ class Transform:
 
 
 @dataclass(frozen=True, slots=True)
+class Collapse:
+    """Collapses the events of a key to a state: a new event each time it changes, or when a window is over."""
+
+    pattern: Pattern
+    by: tuple[str, ...]
+    clock: Clock | None
+    window: Window | None
+    result: Expression
+
+    @property
+    def begins(self) -> str:
+        """All of it but the result."""
+        keys = [f"by {', '.join(self.by)}"] if self.by else []
+        return " ".join(map(str, filter(None, ["collapse", self.pattern, *keys, self.clock, self.window])))
+
+    def __str__(self) -> str:
+        return f"{self.begins} => {self.result}"
+
+
+@dataclass(frozen=True, slots=True)
+class Meet:
+    """Makes a new event of each pair of events, one of the source and one of another space, that are near in time."""
+
+    pattern: Pattern
+    clock: Clock  # its lateness is that of both spaces
+    space: str
+    other: Pattern
+    other_time: str  # the variable that has the time of the other event
+    within: Duration
+    result: Expression
+
+    @property
+    def begins(self) -> str:
+        """All of it but the result."""
+        late = f" late {self.clock.late}" if self.clock.late.amount else ""
+        other = f"join {self.space} {self.other} at {self.other_time} within {self.within}{late}"
+        return f"{self.pattern} at {self.clock.variable} {other}"
+
+    def __str__(self) -> str:
+        return f"transform {self.begins} => {self.result}"
+
+
+@dataclass(frozen=True, slots=True)
 class Merge:
     """Passes every event."""
 
     def __str__(self) -> str:
         return "merge"
+
+
+#: What arcs do. The first three look at one event at a time; the others have a state, and look at events in order.
+Plain = Select | Transform | Merge
+Stateful = Collapse | Meet
+Does = Plain | Stateful
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +184,7 @@ class Arc:
     domain: str
     source: str
     target: str
-    does: Select | Transform | Merge
+    does: Does
     durable: bool  # what was published while it was disabled is delivered when it is enabled
     position: Position
 
@@ -134,6 +192,11 @@ class Arc:
     def full_name(self) -> str:
         """Its name is its own in its domain."""
         return f"{self.domain}:{self.name}"
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The spaces that it takes events from."""
+        return (self.source, self.does.space) if isinstance(self.does, Meet) else (self.source,)
 
     def __str__(self) -> str:
         durable = " durable" if self.durable else ""

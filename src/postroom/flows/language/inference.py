@@ -164,10 +164,10 @@ def places(parts: tuple[tuple[str | None, Pattern], ...], type: Tuple, position:
     names = [name for name, _ in parts]
     by_name = [type.place(name) for name in names if name is not None]
     if parts and len(by_name) == len(parts) and None not in by_name:
-        found = [(place, part) for place, (_, part) in zip(by_name, parts, strict=True) if place is not None]
-        if len({place for place, _ in found}) != len(found):
+        placed = [(place, part) for place, (_, part) in zip(by_name, parts, strict=True) if place is not None]
+        if len({place for place, _ in placed}) != len(placed):
             fail(position, f"a field of {type} is there twice", "pattern-type")
-        return found
+        return placed
     if len(parts) != len(type.fields):
         unknown = next((name for name in names if name is not None and type.place(name) is None), None)
         what = f"there is no field {unknown} in {type}" if unknown else f"{len(parts)} values cannot match {type}"
@@ -182,6 +182,20 @@ def places(parts: tuple[tuple[str | None, Pattern], ...], type: Tuple, position:
         else:
             fail(position, f"there is no field {name} in {type}", "pattern-type")
     return positional
+
+
+def paths(pattern: Pattern, type: Type, inside: tuple[int, ...] = ()) -> dict[str, tuple[tuple[int, ...], Type]]:
+    """Where the values of variables stand in every event of a type, and of what types they are.
+
+    What is in a variant, a bag or a list is not in every event.
+    """
+    if isinstance(pattern, Variable) and pattern.name:
+        return {pattern.name: (inside, type)}
+    paths_by_name: dict[str, tuple[tuple[int, ...], Type]] = {}
+    if isinstance(pattern, Parts) and isinstance(type, Tuple):
+        for place, part in places(pattern.parts, type, pattern.position):
+            paths_by_name = {**paths(part, type.fields[place].type, (*inside, place)), **paths_by_name}
+    return paths_by_name
 
 
 def constant(value: Constant, type: Type) -> None:
@@ -265,10 +279,10 @@ class _Expressions:
                 return BOOLEAN
             if isinstance(expression.value, str):
                 return STRING
-            found = next((type for type in (INT, DECIMAL, FLOAT) if _may_be(expression, type)), None)
-            if found is None:
+            result = next((type for type in (INT, DECIMAL, FLOAT) if _may_be(expression, type)), None)
+            if result is None:
                 fail(expression.position, f"{expression} is too large for a number", "result-type")
-            return found
+            return result
         if isinstance(expression, Use):
             if expression.name not in self.bound:
                 names = ", ".join(self.bound) or "none"
@@ -288,7 +302,7 @@ class _Expressions:
             return Tuple(tuple(Field(name, type) for (name, _), type in zip(expression.parts, types, strict=True)))
         if not types:
             fail(expression.position, f"of what type would the elements of {expression} be?", "result-type")
-        widest = next((type for type in types if all(accepts(type, each) for each in types)), None)
+        widest = next((type for type in types if all(accepts(type, type_) for type_ in types)), None)
         if widest is None:
             fail(expression.position, f"the elements of {expression} are of different types", "result-type")
         return Bag(widest) if expression.bracket == "{" else List(widest)
@@ -298,24 +312,24 @@ class _Expressions:
         if function is None:
             known = ", ".join(sorted(FUNCTIONS))
             fail(expression.position, f"there is no function {expression.function}; there are {known}", "function")
-        given = [self.type_of(each) for each in expression.arguments]
-        found = function.result(given)
-        if found is None:
-            said = ", ".join(map(str, given))
-            fail(expression.position, f"{expression.function}({said}) is not {function.usage}", "function")
-        return found
+        given = [self.type_of(argument) for argument in expression.arguments]
+        type = function.result(given)
+        if type is None:
+            kinds = ", ".join(map(str, given))
+            fail(expression.position, f"{expression.function}({kinds}) is not {function.usage}", "function")
+        return type
 
     def _arithmetic(self, expression: Arithmetic) -> Type:
         left, right = self.type_of(expression.left), self.type_of(expression.right)
-        found = arithmetic(expression.sign, left, right)
-        if found is None:
+        type = arithmetic(expression.sign, left, right)
+        if type is None:
             fail(expression.position, f"{left} {expression.sign} {right} means nothing", "result-type")
-        return found
+        return type
 
 
 def result_places(expression: Made, wanted: Tuple) -> list[tuple[int, Expression]]:
     """Where each part goes: by its name, or by its place. Every field is given once."""
-    found: dict[int, Expression] = {}
+    expressions: dict[int, Expression] = {}
     for number, (name, part) in enumerate(expression.parts):
         place = number if name is None else wanted.place(name)
         value = part
@@ -324,13 +338,13 @@ def result_places(expression: Made, wanted: Tuple) -> list[tuple[int, Expression
         if place is None or place >= len(wanted.fields):
             what = f"there is no field {name} in {wanted}" if name else f"{wanted} has fewer fields"
             fail(expression.position, what, "result-type")
-        if place in found:
+        if place in expressions:
             fail(expression.position, f"a field of {wanted} is there twice", "result-type")
-        found[place] = value
-    missing = [str(field) for place, field in enumerate(wanted.fields) if place not in found]
+        expressions[place] = value
+    missing = [str(field) for place, field in enumerate(wanted.fields) if place not in expressions]
     if missing:
         fail(expression.position, f"the field {missing[0]} of {wanted} is missing", "result-type")
-    return sorted(found.items(), key=lambda item: item[0])
+    return sorted(expressions.items(), key=lambda item: item[0])
 
 
 def arithmetic(sign: str, left: Type, right: Type) -> Type | None:

@@ -172,11 +172,56 @@ class Parts:
 
     def __str__(self) -> str:
         inside = ", ".join(f"{name}: {part}" if name else str(part) for name, part in self.parts)
-        said = f"{self.bracket}{inside}{CLOSING[self.bracket]}"
-        return said if self.rest is None else f"{said} + {self.rest}"
+        text = f"{self.bracket}{inside}{CLOSING[self.bracket]}"
+        return text if self.rest is None else f"{text} + {self.rest}"
 
 
 Pattern = Anything | Variable | Equal | Tag | Parts
+
+
+def own(pattern: Pattern, others: frozenset[str]) -> Pattern:
+    """What a pattern asks by itself, without the variables that another one has bound."""
+    return _own(pattern, others | _hidden(pattern, hidden=False))
+
+
+def _hidden(pattern: Pattern, *, hidden: bool) -> frozenset[str]:
+    """The variables inside of bags and lists."""
+    if isinstance(pattern, Variable):
+        return frozenset({pattern.name}) if hidden and pattern.name else frozenset()
+    if isinstance(pattern, Tag):
+        return _hidden(pattern.inside, hidden=hidden)
+    if isinstance(pattern, Parts):
+        inside = [part for _, part in pattern.parts] + ([] if pattern.rest is None else [pattern.rest])
+        return frozenset().union(*(_hidden(part, hidden=hidden or pattern.bracket != "[") for part in inside))
+    return frozenset()
+
+
+def _own(pattern: Pattern, others: frozenset[str]) -> Pattern:
+    if isinstance(pattern, Variable):
+        kept = tuple(condition for condition in pattern.conditions if others.isdisjoint(_used(condition.value)))
+        return Variable("" if pattern.name in others else pattern.name, kept, pattern.position)
+    if isinstance(pattern, Tag):
+        return Tag(pattern.tag, _own(pattern.inside, others), pattern.position)
+    if isinstance(pattern, Parts):
+        if pattern.bracket != "[":  # an element may be one of the other's variables
+            return Anything(pattern.position)
+        return Parts("[", tuple((name, _own(part, others)) for name, part in pattern.parts), None, pattern.position)
+    return pattern
+
+
+def _used(expression: Expression) -> set[str]:
+    if isinstance(expression, Use):
+        return {expression.name}
+    parts: tuple[Expression, ...] = ()
+    if isinstance(expression, Arithmetic):
+        parts = (expression.left, expression.right)
+    elif isinstance(expression, Call):
+        parts = expression.arguments
+    elif isinstance(expression, MadeTagged):
+        parts = (expression.value,)
+    elif isinstance(expression, Made):
+        parts = tuple(part for _, part in expression.parts)
+    return {name for part in parts for name in _used(part)}
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
@@ -184,16 +229,16 @@ Pattern = Anything | Variable | Equal | Tag | Parts
 
 def parse_pattern(text: str, file: str = "pattern") -> Pattern:
     words = Words(text, file)
-    found = read_pattern(words)
+    pattern = read_pattern(words)
     words.end()
-    return found
+    return pattern
 
 
 def parse_expression(text: str, file: str = "result") -> Expression:
     words = Words(text, file)
-    found = read_expression(words)
+    expression = read_expression(words)
     words.end()
-    return found
+    return expression
 
 
 def read_pattern(words: Words) -> Pattern:
@@ -227,34 +272,34 @@ def _first(words: Words) -> Pattern:
 
 
 def _several(words: Words, closing: str, read: Callable[[Words], Part]) -> tuple[tuple[str | None, Part], ...]:
-    found: list[tuple[str | None, Part]] = []
+    parts: list[tuple[str | None, Part]] = []
     while not words.sign(closing):
-        if found:
+        if parts:
             words.expect(",", f"or {closing!r}")
         name = None
         if closing == "]" and words.is_name() and words.after_next.text == ":":
             name = words.take().text
             words.take()
-        found.append((name, read(words)))
-    return tuple(found)
+        parts.append((name, read(words)))
+    return tuple(parts)
 
 
 def _conditions(words: Words, name: str) -> tuple[Condition, ...]:
     """``> 75``, ``> 75 and p < 100`` (the name may be left out), ``between 75 and 100`` (both included)."""
-    found: list[Condition] = []
+    conditions: list[Condition] = []
     if words.is_name("between"):
         words.take()
-        found.append(Condition(">=", read_expression(words)))
+        conditions.append(Condition(">=", read_expression(words)))
         words.keyword("and")
-        found.append(Condition("<=", read_expression(words)))
+        conditions.append(Condition("<=", read_expression(words)))
     elif words.is_sign(*_COMPARISONS):
-        found.append(_condition(words))
-    while found and words.is_name("and"):
+        conditions.append(_condition(words))
+    while conditions and words.is_name("and"):
         words.take()
         if name and words.is_name(name):
             words.take()
-        found.append(_condition(words))
-    return tuple(found)
+        conditions.append(_condition(words))
+    return tuple(conditions)
 
 
 def _condition(words: Words) -> Condition:
@@ -266,22 +311,22 @@ def _condition(words: Words) -> Condition:
 
 def read_expression(words: Words) -> Expression:
     words.deeper()
-    found = _chain(words, "+-", lambda words: _chain(words, "*/%", _operand))
+    expression = _chain(words, "+-", lambda words: _chain(words, "*/%", _operand))
     words.higher()
-    return found
+    return expression
 
 
 def _chain(words: Words, signs: str, read: Callable[[Words], Expression]) -> Expression:
     """What is read, with signs between: each of them has all that stands before it inside."""
-    found, count = read(words), 0
+    expression, count = read(words), 0
     while words.is_sign(*signs):
         sign = words.take()
         words.deeper()
         count += 1
-        found = Arithmetic(sign.text, found, read(words), sign.position)
+        expression = Arithmetic(sign.text, expression, read(words), sign.position)
     for _ in range(count):
         words.higher()
-    return found
+    return expression
 
 
 def _operand(words: Words) -> Expression:
@@ -310,16 +355,16 @@ def _operand(words: Words) -> Expression:
 
 def _in_parentheses(words: Words, position: Position) -> Expression:
     """A list; with one value and no comma behind it, that value."""
-    found: list[tuple[str | None, Expression]] = []
+    parts: list[tuple[str | None, Expression]] = []
     comma = False
     while not words.sign(")"):
-        if found and not comma:
+        if parts and not comma:
             words.refuse("',' or ')'")
-        found.append((None, read_expression(words)))
+        parts.append((None, read_expression(words)))
         comma = words.sign(",") is not None
-    if len(found) == 1 and not comma:
-        return found[0][1]
-    return Made("(", tuple(found), position)
+    if len(parts) == 1 and not comma:
+        return parts[0][1]
+    return Made("(", tuple(parts), position)
 
 
 def _constant(words: Words) -> Constant:

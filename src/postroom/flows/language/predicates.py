@@ -46,7 +46,7 @@ def _predicates(pattern: Pattern, type: Type, path: tuple[str, ...], bound: set[
             raise _AsksMore  # two values that must be equal
         if pattern.name:
             bound.add(pattern.name)
-        yield from (_compared(each, type, path) for each in pattern.conditions)
+        yield from (_compared(condition, type, path) for condition in pattern.conditions)
     elif isinstance(pattern, Parts) and isinstance(type, Tuple):
         for place, part in places(pattern.parts, type, pattern.position):
             yield from _predicates(part, type.fields[place].type, (*path, label(type, place)), bound)
@@ -64,5 +64,5 @@ def _plain(constant: Constant, type: Type) -> Plain:
     """A constant as the value of a column."""
     if not isinstance(type, Scalar) or type.name not in INDEXED:
         raise _AsksMore
-    found: Plain = constant_value(constant, type)
-    return found
+    value: Plain = constant_value(constant, type)
+    return value

@@ -11,6 +11,7 @@ Blanks and line ends only separate words; ``#`` begins a comment.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from postroom.flows.language import patterns, types
 from postroom.flows.language.definitions import (
@@ -19,8 +20,11 @@ from postroom.flows.language.definitions import (
     SUBSCRIBE,
     Allow,
     Arc,
+    Collapse,
+    Does,
     Domain,
     Join,
+    Meet,
     Merge,
     Select,
     Space,
@@ -28,6 +32,8 @@ from postroom.flows.language.definitions import (
     Table,
     Transform,
 )
+from postroom.flows.language.outside import SINKS, SOURCES, read_outside
+from postroom.flows.language.windows import read_clock, read_duration, read_lateness, read_window
 from postroom.flows.language.words import Words, fail, string
 
 META = "meta"  # the meta-space of a domain is meta:DOMAIN
@@ -62,7 +68,11 @@ class _Reader:
         name = words.name(f"the name of a {keyword.text}")
         if keyword.text == "space":
             type = types.read(words) if words.sign(":") else types.UNTYPED
-            return Space(name.text, self._domain, type, self._flag("retain"), keyword.position)
+            retain = self._flag("retain")
+            space = Space(name.text, self._domain, type, retain, keyword.position)
+            if self._flag("from"):
+                return replace(space, source=read_outside(words, *SOURCES))
+            return replace(space, sink=read_outside(words, *SINKS)) if self._flag("to") else space
         words.expect(":", f"behind {name.text}")
         if keyword.text == "table":
             type = types.read(words)
@@ -105,23 +115,57 @@ class _Reader:
             return f"{META}:{self._words.name('the name of a domain').text}"
         return name
 
-    def _does(self) -> Select | Transform | Merge:
+    def _does(self) -> Does:
         words = self._words
-        keyword = words.keyword("select", "transform", "merge")
+        keyword = words.keyword("select", "transform", "merge", "collapse")
         if keyword.text == "merge":
             return Merge()
-        pattern = patterns.read_pattern(words)
         if keyword.text == "select":
-            return Select(pattern)
-        join = None
-        if self._flag("join"):
-            table = words.name("the name of a table").text
-            join = Join(table, patterns.read_pattern(words))
+            return Select(patterns.read_pattern(words))
+        begun = read_collapse(words) if keyword.text == "collapse" else read_transform(words)
         words.expect("=>", "and what becomes of an event")
-        return Transform(pattern, patterns.read_expression(words), join)
+        return replace(begun, result=patterns.read_expression(words))
 
     def _flag(self, word: str) -> bool:
         if not self._words.is_name(word):
             return False
         self._words.take()
         return True
+
+
+#: The result of what was read up to it.
+_NO_RESULT = patterns.Made("[", ())
+
+
+def read_transform(words: Words) -> Transform | Meet:
+    """A pattern, and the table or the space that it joins, up to the result."""
+    pattern = patterns.read_pattern(words)
+    clock = read_clock(words)
+    if not words.is_name("join"):
+        if clock is not None:
+            words.refuse("join and another space")
+        return Transform(pattern, _NO_RESULT)
+    words.take()
+    name = words.name("the name of a table or a space").text
+    other = patterns.read_pattern(words)
+    if clock is None:
+        return Transform(pattern, _NO_RESULT, Join(name, other))
+    if clock.late.amount:
+        fail(clock.position, "the lateness of two spaces comes after within", "syntax")
+    words.keyword("at")
+    time = words.name("the variable that has the time of an event").text
+    words.keyword("within")
+    within = read_duration(words)
+    return Meet(pattern, replace(clock, late=read_lateness(words)), name, other, time, within, _NO_RESULT)
+
+
+def read_collapse(words: Words) -> Collapse:
+    """A pattern, keys, a time and a window, up to the result."""
+    pattern = patterns.read_pattern(words)
+    by: list[str] = []
+    if words.is_name("by"):
+        words.take()
+        by.append(words.name("a variable").text)
+        while words.sign(","):
+            by.append(words.name("a variable").text)
+    return Collapse(pattern, tuple(by), read_clock(words), read_window(words), _NO_RESULT)

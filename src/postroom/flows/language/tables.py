@@ -17,7 +17,7 @@ from postroom.flows.language.types import Tuple
 from postroom.flows.language.values import as_json, decimal_of, fitted, label, object_of
 from postroom.limits import COLLECTION_BYTES_MAX, TABLE_ROWS_MAX
 from postroom.model.body import is_text
-from postroom.model.paths import why_unread
+from postroom.model.paths import sent_text, why_unread
 from postroom.model.xml import parse_xml
 
 Rows = tuple[tuple[Any, ...], ...]
@@ -26,7 +26,7 @@ Rows = tuple[tuple[Any, ...], ...]
 def rows_of_file(table: Table, file: Path, shown: str) -> Rows:
     """The rows of a file, as values of the table's type in JSON."""
     try:
-        if file.stat().st_size > COLLECTION_BYTES_MAX:
+        if sent_text(file) is None and file.stat().st_size > COLLECTION_BYTES_MAX:
             raise FileUnreadable(file=shown, why=f"it is larger than {COLLECTION_BYTES_MAX} bytes")
         return _rows(table, _READERS[file.suffix](file, _columns(table)), shown)
     except KeyError:
@@ -43,35 +43,35 @@ def rows_of_file(table: Table, file: Path, shown: str) -> Rows:
 def rows_of_documents(table: Table, documents: Sequence[str]) -> Rows:
     """The rows of XML documents: every element that has an element for each column, the outermost first."""
     names = _columns(table)
-    found: list[Mapping[str, Any]] = []
+    rows: list[Mapping[str, Any]] = []
     for document in documents:
         todo = [parse_xml(document)]
         while todo:
             element = todo.pop()
             inside = {child.tag: (child.text or "").strip() for child in element}
             if all(name in inside for name in names):
-                found.append({name: inside[name] for name in names})
+                rows.append({name: inside[name] for name in names})
             else:
                 todo += reversed(list(element))
-    return _rows(table, found, f"collection {table.source}")
+    return _rows(table, rows, f"collection {table.source}")
 
 
 def _rows(table: Table, given: Iterable[Mapping[str, Any]], shown: str) -> Rows:
-    type, names, found = _type(table), _columns(table), []
+    type, names, rows = _type(table), _columns(table), []
     for number, row in enumerate(given, 1):
         if number > TABLE_ROWS_MAX:
             raise FileUnreadable(file=shown, why=f"it has more than {TABLE_ROWS_MAX} rows")
         missing = [name for name in names if row.get(name) is None]
         if missing:
             raise FileUnreadable(file=shown, why=f"row {number} has no {missing[0]}")
-        said = {name: _plain(row[name], str(type.fields[place].type)) for place, name in enumerate(names)}
+        values = {name: _plain(row[name], str(type.fields[place].type)) for place, name in enumerate(names)}
         try:
-            value = fitted(said, type, f"table {table.name}")
+            value = fitted(values, type, f"table {table.name}")
         except EventInvalid as error:
             raise FileUnreadable(file=shown, why=f"row {number}: {error.facts['what']}") from None
         shape = as_json(value, type)
-        found.append(tuple(shape[name] for name in names))
-    return tuple(found)
+        rows.append(tuple(shape[name] for name in names))
+    return tuple(rows)
 
 
 def file_of_rows(table: Table, rows: Rows) -> bytes:
@@ -125,7 +125,8 @@ def _columns(table: Table) -> list[str]:
 
 def _text_of(file: Path) -> str:
     """What a file says, if it says something in characters."""
-    text = file.read_text("utf-8-sig")
+    sent = sent_text(file)
+    text = file.read_text("utf-8-sig") if sent is None else sent.removeprefix("\ufeff")
     if not text.strip():
         raise ValueError("it is empty")
     if not is_text(text):
@@ -155,11 +156,11 @@ def _json(file: Path, _: Sequence[str]) -> Iterator[dict[str, Any]]:
     text = _text_of(file)
     read = partial(json.loads, parse_float=decimal_of, object_pairs_hook=object_of)
     try:
-        found = read(text)
+        document = read(text)
     except ValueError:
-        found = [read(line) for line in text.splitlines() if line.strip()]
-    found = found if isinstance(found, list) else [found]
-    for each in found:
+        document = [read(line) for line in text.splitlines() if line.strip()]
+    document = document if isinstance(document, list) else [document]
+    for each in document:
         if not isinstance(each, dict):
             raise ValueError(f"{each!r} is not an object")
         yield each
@@ -168,11 +169,13 @@ def _json(file: Path, _: Sequence[str]) -> Iterator[dict[str, Any]]:
 def _parquet(file: Path, _: Sequence[str]) -> Iterator[dict[str, Any]]:
     import pyarrow.parquet
 
-    found = pyarrow.parquet.read_table(file)
-    for name in found.column_names:
-        if found.column_names.count(name) > 1:
+    if sent_text(file) is not None:
+        raise ValueError("it is not text, and cannot be sent along")
+    table = pyarrow.parquet.read_table(file)
+    for name in table.column_names:
+        if table.column_names.count(name) > 1:
             raise ValueError(f"it has two columns {name!r}")
-    yield from found.to_pylist()
+    yield from table.to_pylist()
 
 
 _READERS = {".csv": _csv, ".json": _json, ".jsonl": _json, ".parquet": _parquet}

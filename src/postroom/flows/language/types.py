@@ -93,8 +93,8 @@ def accepts(wanted: Type, given: Type) -> bool:
             for ours, theirs in zip(wanted.fields, given.fields, strict=True)
         )
     if isinstance(wanted, Union) and isinstance(given, Union):
-        found = {each.name: each.type for each in wanted.tags}
-        return all(each.name in found and accepts(found[each.name], each.type) for each in given.tags)
+        tags = {tag.name: tag.type for tag in wanted.tags}
+        return all(tag.name in tags and accepts(tags[tag.name], tag.type) for tag in given.tags)
     if isinstance(wanted, Bag) and isinstance(given, Bag):
         return accepts(wanted.of, given.of)
     return isinstance(wanted, List) and isinstance(given, List) and accepts(wanted.of, given.of)
@@ -102,17 +102,17 @@ def accepts(wanted: Type, given: Type) -> bool:
 
 def parse(text: str, file: str = "type") -> Type:
     words = Words(text, file)
-    found = read(words)
+    type = read(words)
     words.end()
-    return found
+    return type
 
 
 def read(words: Words) -> Type:
     """The type that comes next."""
     words.deeper()
-    found = _read(words)
+    type = _read(words)
     words.higher()
-    return found
+    return type
 
 
 def _read(words: Words) -> Type:

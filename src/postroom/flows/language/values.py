@@ -74,20 +74,20 @@ def parse_event(text: str, type: Type, space: str) -> Any:
 def decimal_of(text: str) -> Decimal:
     """A number as it was written; one with an exponent beyond all reason is none."""
     try:
-        found = Decimal(text)
+        number = Decimal(text)
     except InvalidOperation:
         raise ValueError(f"{text[:40]} is not a number") from None
-    if abs(found.adjusted()) > DECIMAL_EXPONENT_MAX:
+    if abs(number.adjusted()) > DECIMAL_EXPONENT_MAX:
         raise ValueError(f"{text[:40]} is too large or too small")
-    return found
+    return number
 
 
 def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON, each of whose names is there once."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a name is there twice")
-    return found
+    return members
 
 
 def fitted(given: Any, type: Type, space: str) -> Any:
@@ -110,9 +110,9 @@ def value_of(literal: Literal, type: Type) -> Any:
 
 def read_literal(words: Words) -> Literal:
     words.deeper()
-    found = _read_literal(words)
+    literal = _read_literal(words)
     words.higher()
-    return found
+    return literal
 
 
 def _read_literal(words: Words) -> Literal:
@@ -140,17 +140,17 @@ def _read_literal(words: Words) -> Literal:
 
 
 def _several(words: Words, closing: str, *, named: bool = False) -> tuple[Any, ...]:
-    found: list[Any] = []
+    values: list[Any] = []
     while not words.sign(closing):
-        if found:
+        if values:
             words.expect(",", "between values")
         if named and words.next.kind == "name" and words.after_next.text == ":":
             name = words.take().text
             words.take()
-            found.append(Named(name, read_literal(words)))
+            values.append(Named(name, read_literal(words)))
         else:
-            found.append(read_literal(words))
-    return tuple(found)
+            values.append(read_literal(words))
+    return tuple(values)
 
 
 class _Fitting:
@@ -171,8 +171,8 @@ class _Fitting:
             wanted = "bag" if isinstance(type, Bag) else "list"
             if given.kind != wanted:
                 raise self.refuse(f"a {wanted} {type} is wanted", path)
-            found = [self.literal(each, type.of, f"{path}[{place}]") for place, each in enumerate(given.value, 1)]
-            return in_order(found, type.of) if isinstance(type, Bag) else tuple(found)
+            values = [self.literal(each, type.of, f"{path}[{place}]") for place, each in enumerate(given.value, 1)]
+            return in_order(values, type.of) if isinstance(type, Bag) else tuple(values)
         if isinstance(type, Union):
             if given.kind != "tagged":
                 raise self.refuse(f"a tag is wanted, of {type}", path)
@@ -183,7 +183,7 @@ class _Fitting:
         return self._tuple(given.value, type, path)
 
     def _tuple(self, given: tuple[Literal | Named, ...], type: Tuple, path: str) -> tuple[Any, ...]:
-        found: dict[int, Any] = {}
+        values: dict[int, Any] = {}
         for number, each in enumerate(given):
             place: int | None = number
             value = each
@@ -196,15 +196,15 @@ class _Fitting:
                 raise self.refuse(f"there is no field {each.name} in {type}", path)
             if place >= len(type.fields):
                 raise self.refuse(f"{len(given)} fields are more than {type} has", path)
-            if place in found:
+            if place in values:
                 raise self.refuse(f"the field {label(type, place)} is there twice", path)
             field = type.fields[place]
             assert isinstance(value, Literal)
-            found[place] = self.literal(value, field.type, f"{path}.{label(type, place)}")
-        missing = [label(type, place) for place in range(len(type.fields)) if place not in found]
+            values[place] = self.literal(value, field.type, f"{path}.{label(type, place)}")
+        missing = [label(type, place) for place in range(len(type.fields)) if place not in values]
         if missing:
             raise self.refuse(f"the field {missing[0]} is missing", path)
-        return tuple(found[place] for place in range(len(type.fields)))
+        return tuple(values[place] for place in range(len(type.fields)))
 
     def _scalar(self, given: Literal, type: Scalar, path: str) -> Any:
         if given.kind == "number" and type.name in ("int", "float", "decimal"):
@@ -225,8 +225,8 @@ class _Fitting:
                 return ()  # Gryphon's empty bag is JSON, too
             if not isinstance(given, list):
                 raise self.refuse(f"an array is wanted, for {type}", path)
-            found = [self.json(each, type.of, f"{path}[{place}]") for place, each in enumerate(given, 1)]
-            return in_order(found, type.of) if isinstance(type, Bag) else tuple(found)
+            values = [self.json(each, type.of, f"{path}[{place}]") for place, each in enumerate(given, 1)]
+            return in_order(values, type.of) if isinstance(type, Bag) else tuple(values)
         if isinstance(type, Union):
             if not isinstance(given, Mapping) or len(given) != 1:
                 raise self.refuse(f"an object with one tag is wanted, of {type}", path)
@@ -269,13 +269,13 @@ class _Fitting:
         if type.name == "float":
             return self._float(given, path)
         if type.name == "decimal":
-            found = fitting_decimal(given)
-            if found is None or found != given:
+            number = fitting_decimal(given)
+            if number is None or number != given:
                 whole = DECIMAL_DIGITS - DECIMAL_PLACES
                 raise self.refuse(
                     f"a decimal has at most {whole} digits before the point, {DECIMAL_PLACES} behind", path
                 )
-            return found
+            return number
         if given != given.to_integral_value():
             raise self.refuse("a whole number is wanted", path)
         if given.adjusted() > 20 or int(given) not in INTEGERS:
@@ -283,10 +283,10 @@ class _Fitting:
         return int(given)
 
     def _float(self, given: Decimal, path: str) -> float:
-        found = float(given)
-        if found - found != 0:
+        number = float(given)
+        if number - number != 0:
             raise self.refuse("the number is too large for a float", path)
-        return found + 0.0  # there is one zero
+        return number + 0.0  # there is one zero
 
     def _text(self, given: str, type: Scalar, path: str) -> Any:
         if not is_text(given):
@@ -297,17 +297,17 @@ class _Fitting:
             if type.name == "date":
                 return date.fromisoformat(given)
             if type.name == "timestamp":
-                found = datetime.fromisoformat(given)
-                return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+                moment = datetime.fromisoformat(given)
+                return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
         except (ValueError, InvalidOperation, OverflowError):
             raise self.refuse(f"{given!r} is not a {type}", path) from None
         return given
 
     def _tag(self, type: Union, tag: str, path: str) -> Type:
-        found = type.of(tag)
-        if found is None:
+        tagged = type.of(tag)
+        if tagged is None:
             raise self.refuse(f"there is no tag {tag} in {type}", path)
-        return found
+        return tagged
 
 
 def fitting_decimal(given: Decimal) -> Decimal | None:
@@ -340,10 +340,10 @@ def _place(value: Any, type: Type, written: bool) -> Any:
     if isinstance(type, Bag | List):
         return tuple(_place(each, type.of, written) for each in value)
     if isinstance(type, Union):
-        tags = [each.name for each in type.tags]
-        found = type.of(value.tag)
-        assert found is not None
-        return -tags.index(value.tag), _place(value.value, found, written)
+        tags = [tag.name for tag in type.tags]
+        tagged = type.of(value.tag)
+        assert tagged is not None
+        return -tags.index(value.tag), _place(value.value, tagged, written)
     return tuple(_place(each, field.type, written) for each, field in zip(value, type.fields, strict=True))
 
 
@@ -361,9 +361,9 @@ def as_json(value: Any, type: Type) -> Any:
     if isinstance(type, Bag | List):
         return [as_json(each, type.of) for each in value]
     if isinstance(type, Union):
-        found = type.of(value.tag)
-        assert found is not None
-        return {value.tag: as_json(value.value, found)}
+        tagged = type.of(value.tag)
+        assert tagged is not None
+        return {value.tag: as_json(value.value, tagged)}
     return {
         label(type, place): as_json(each, field.type)
         for place, (each, field) in enumerate(zip(value, type.fields, strict=True))
@@ -372,13 +372,15 @@ def as_json(value: Any, type: Type) -> Any:
 
 def canonical_text(value: Any, type: Type) -> str:
     """A simple value as it stands in an event, without quotes."""
-    said = as_json(value, type)
-    return said if isinstance(said, str) else json.dumps(said)
+    plain = as_json(value, type)
+    return plain if isinstance(plain, str) else json.dumps(plain)
 
 
 def _scalar_json(value: Any, type: Scalar) -> Any:
     if type.name == "decimal":
         return format(value, "f")
+    if type.name == "float":
+        return value + 0.0  # there is one zero
     if type.name == "date":
         return value.isoformat()
     if type.name == "timestamp":

@@ -89,9 +89,9 @@ class Words(WordReader):
 def string(word: Word) -> str:
     """What a quoted text says; it is written as in JSON."""
     try:
-        said: str = json.loads(word.text)  # the quotes make it one
+        text: str = json.loads(word.text)  # the quotes make it one
     except ValueError:
         fail(word.position, f"{word.text} is not a text as JSON has it", "syntax")
-    if not is_text(said):
+    if not is_text(text):
         fail(word.position, f"{word.text} has characters that no text may have", "syntax")
-    return said
+    return text

@@ -20,6 +20,7 @@ from postroom.errors import ArgumentInvalid, PasswordWrong, PostroomError, Princ
 from postroom.interfaces.cli.suggestions import Guesses
 
 if TYPE_CHECKING:
+    from postroom.model.message import Value
     from postroom.room import Postroom
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -30,7 +31,9 @@ class Settings:
     """What was said before the command; an option of the command itself wins."""
 
     room: str | None = None
+    token: str | None = None  # for a server
     json: bool = False
+    jsonl: bool = False  # received messages as lines of JSON
     password_source: str = ""  # said of a password that is refused and that nobody has typed
 
 
@@ -43,6 +46,12 @@ def _set_room(value: str | None) -> str | None:
     return value
 
 
+def _set_token(value: str | None) -> str | None:
+    if value is not None:
+        settings.token = value
+    return value
+
+
 def _set_json(value: bool) -> bool:
     settings.json = settings.json or value
     return value
@@ -50,10 +59,10 @@ def _set_json(value: bool) -> bool:
 
 def _known_queues(incomplete: str) -> list[str]:
     """For shell completion: physical names and the names of the tree. Never a reason to fail."""
-    from postroom.room import open as open_room
+    from postroom.interfaces.opening import open as open_room
 
     try:
-        with open_room(settings.room, create=False) as room:
+        with open_room(settings.room, create=False, token=settings.token) as room:
             queues = room.count().queues
     except PostroomError:
         return []
@@ -68,15 +77,26 @@ RoomOption = Annotated[
         metavar="URL",
         callback=_set_room,
         is_eager=True,
-        help="A SQLite path or a PostgreSQL URL. Default: $POSTROOM_URL, else ./postroom.db.",
+        help="A SQLite path, a PostgreSQL URL, or the URL of a server. Default: $POSTROOM_URL, else ./postroom.db.",
         show_default=False,
     ),
 ]
 JsonOption = Annotated[
     bool, typer.Option("--json", callback=_set_json, is_eager=True, help="Print one JSON document.", show_default=False)
 ]
+TokenOption = Annotated[
+    str | None,
+    typer.Option(
+        "--token",
+        metavar="TOKEN",
+        callback=_set_token,
+        is_eager=True,
+        help="What a server asks for. Others see it in the list of processes: better is $POSTROOM_TOKEN.",
+        show_default=False,
+    ),
+]
 #: What every command may be given besides its own options.
-_SHARED = {"room": RoomOption, "json": JsonOption}
+_SHARED = {"room": RoomOption, "token": TokenOption, "json": JsonOption}
 
 
 class Commands(typer.Typer):
@@ -99,18 +119,21 @@ def _with_shared(function: Callable[..., None]) -> Callable[..., None]:
     """The same command with the options that every one has, behind its own."""
 
     @wraps(function)
-    def command(*, room: str | None = None, json: bool = False, **own: Any) -> None:
-        function(**own)
+    def command(**given: Any) -> None:
+        function(**{name: value for name, value in given.items() if name not in added})
 
     signature = inspect.signature(function, eval_str=True)
+    added = {name: each for name, each in _SHARED.items() if name not in signature.parameters}
     shared = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=_SHARED[name])
-        for name, default in (("room", None), ("json", False))
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=False if name == "json" else None, annotation=each
+        )
+        for name, each in added.items()
     ]
     command.__signature__ = signature.replace(  # type: ignore[attr-defined]  # inspect looks for it
         parameters=[*signature.parameters.values(), *shared]
     )
-    command.__annotations__ = {**function.__annotations__, **_SHARED}
+    command.__annotations__ = {**function.__annotations__, **added}
     return command
 
 
@@ -133,6 +156,14 @@ OptionalQueueArgument = Annotated[
 LimitOption = Annotated[
     int | None, typer.Option("--limit", metavar="N", help="At most this many messages.", show_default=False)
 ]
+WhereOption = Annotated[
+    str | None,
+    typer.Option("--where", metavar="CONDITIONS", help="Only with such properties.", show_default=False),
+]
+PropertiesOption = Annotated[
+    list[str] | None,
+    typer.Option("--property", "-p", metavar="NAME=VALUE", help="A property; may be repeated.", show_default=False),
+]
 MasterOption = Annotated[str, typer.Option("--master", metavar="URL", help="The Spark master to evaluate on.")]
 ConfOption = Annotated[
     list[str] | None,
@@ -145,21 +176,24 @@ KeyArgument = Annotated[
 
 def opened(*, create: bool = False) -> Postroom:
     """The room of this command. Its locks belong to the shell that called us, so they outlive us and end with it."""
-    from postroom.room import open as open_room
+    from postroom.interfaces.cli import output
+    from postroom.interfaces.opening import open as open_room
+    from postroom.room.parts import Announcement
     from postroom.store.kernel.owner import process_token
 
-    return open_room(settings.room, create=create, owner=process_token(os.getppid()))
+    Announcement.tell = output.note if sys.stderr is not None and sys.stderr.isatty() else None
+    return open_room(settings.room, create=create, owner=process_token(os.getppid()), token=settings.token)
 
 
 def spark_settings(words: list[str] | None) -> dict[str, str]:
     """What was said by ``--conf``."""
-    found = {}
+    settings = {}
     for word in words or []:
         key, equals, value = word.partition("=")
         if not equals or not key:
             raise ArgumentInvalid(argument="--conf", why=f"KEY=VALUE, not {word!r}")
-        found[key] = value
-    return found
+        settings[key] = value
+    return settings
 
 
 def exported_password(otherwise: str) -> str | None:
@@ -230,3 +264,14 @@ def new_password(prompt: str) -> str:
     if typed and getpass.getpass(f"{prompt}, again: ") != password:
         raise ArgumentInvalid(argument="password", why="the two are not the same; nothing was changed")
     return password
+
+
+def named_values(given: list[str]) -> dict[str, Value]:
+    """Properties as they are written: NAME=VALUE."""
+    values: dict[str, Value] = {}
+    for pair in given:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise ArgumentInvalid(argument="--property", why=f"{pair!r} is not NAME=VALUE")
+        values[name] = value
+    return values

@@ -25,14 +25,14 @@ def counter_list() -> None:
       postroom counter list
     """
     with opened() as it:
-        found = [each.as_dict() for each in it.stations.counters()]
+        counters = [counter.as_dict() for counter in it.stations.counters()]
     if settings.json:
-        output.as_json({"counters": found})
-    elif found:
+        output.as_json({"counters": counters})
+    elif counters:
         names = ["name", "station", "way", "type", "queue", "waiting_count", "state"]
         output.table(
             ["counter", "station", "way", "type", "queue", "waiting", "state"],
-            [["" if each[name] is None else each[name] for name in names] for each in found],
+            [["" if each[name] is None else each[name] for name in names] for each in counters],
         )
     else:
         output.note("none; load some with: postroom load FILE.form")
@@ -47,7 +47,7 @@ def counter_show(name: CounterArgument) -> None:
       postroom counter show north
     """
     with opened() as it:
-        known = {each.name: each for each in it.stations.counters()}
+        known = {counter.name: counter for counter in it.stations.counters()}
     if name not in known:
         raise DefinitionUnknown(name=f"counter {name}", nearest=nearest(name, known))
     told = known[name]

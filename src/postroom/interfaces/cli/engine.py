@@ -33,18 +33,30 @@ def run(
     until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when no work is left.")] = False,
     master: MasterOption = "local[*]",
     conf: ConfOption = None,
+    spark: Annotated[
+        str | None,
+        typer.Option(
+            "--spark",
+            metavar="auto|always",
+            help="auto: few messages are evaluated in a worker process, many on Spark. always: everything on Spark. "
+            "Default: $POSTROOM_SPARK, else auto; always with --master or --conf.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run the room until stopped.
 
     Applies rules to messages of their queues, routes events along arcs, offers messages of stations to procedures,
     moves messages that are due in echo queues, starts the command lines of queues that became non-empty, and undoes
-    spheres whose owner has ended, as postroom compensate does. One engine per room. Spark is started with the first
-    message to evaluate. SIGTERM or Ctrl-C finishes the current steps and stops.
+    spheres whose owner has ended, as postroom compensate does. Several engines share a room; one with --until-idle has
+    it alone. Few messages are evaluated in a worker process; Spark is started in the background, with --until-idle only
+    if there is much to do. SIGTERM or Ctrl-C finishes the current steps and stops.
 
     \b
     Examples:
       postroom run
       postroom run --until-idle
+      postroom run --spark always
       postroom run --master spark://host:7077 --conf spark.executor.memory=2g
     """
     settings_of_spark = spark_settings(conf)
@@ -66,6 +78,7 @@ def run(
                 progress=progress,
                 master=master,
                 conf=settings_of_spark,
+                spark=spark,
             )
     reporter.finish(totals)
 
@@ -79,9 +92,15 @@ class _Reporter:
 
     def report(self, effect: Effect, outcome: Outcome, again: bool) -> None:
         self._done += outcome.done
-        self._failed += not outcome.done and not again
+        self._failed += not outcome.done and not again and effect.message is None
         if settings.json:
             self._effects.append({"effect": effect.id, "done": outcome.done, "retry": again, **outcome.result})
+        elif effect.message is not None:  # very many may be sent: only failures are told
+            if not outcome.done:
+                more = "will be tried again" if again else "an error message says so"
+                output.note(
+                    f"{effect.payload['queue']} {effect.payload['message']}: {outcome.result['outcome']}; {more}"
+                )
         else:
             words = " ".join(outcome.result.get("argv", [effect.kind]))
             more = "; will be tried again" if again else "" if outcome.done else "; see postroom outbox list"
@@ -97,6 +116,7 @@ class _Reporter:
                     "created_count": totals.created,
                     "failures": totals.failures,
                     "blocked": totals.waiting,
+                    "ways": totals.evaluated,
                     "effects": self._effects,
                 }
             )
@@ -112,7 +132,7 @@ class _Reporter:
 
 @contextmanager
 def _progress(it: Postroom) -> Iterator[Progress | None]:
-    """A line per second with the figures by name; on a terminal, one that lives below them."""
+    """A line per second with the figures by name, and the last; on a terminal, one that lives below them."""
     if settings.json:
         yield None
     elif sys.stderr.isatty():
@@ -120,33 +140,45 @@ def _progress(it: Postroom) -> Iterator[Progress | None]:
         from rich.live import Live
 
         began, waiting = monotonic(), it.operations.lag()
-        first = f"{waiting} waiting; Spark is started, which takes some seconds" if waiting else "nothing waits"
+        first = f"{waiting} waiting" if waiting else "nothing waits"
         with Live(first, console=Console(stderr=True), transient=True, refresh_per_second=4) as live:
-            log = _log(it, lambda line: live.console.print(line, highlight=False, soft_wrap=True))
+            log = _Log(it, lambda line: live.console.print(line, highlight=False, soft_wrap=True))
 
             def show(totals: Totals) -> None:
-                log(totals)
+                log.note(totals)
                 live.update(_line(totals, monotonic() - began, it.operations.lag()))
 
             yield show
+            log.end()
     else:
-        yield _log(it, output.note)
+        log = _Log(it, output.note)
+        yield log.note
+        log.end()
 
 
-def _log(it: Postroom, say: Callable[[str], None]) -> Progress:
-    told = 0.0
+class _Log:
+    """A line of figures, at most one in a second; and what has come since the last of them."""
 
-    def log(totals: Totals) -> None:
-        nonlocal told
-        if monotonic() - told >= 1 and totals.last is not None:
-            told = monotonic()
-            spent = " ".join(f"{name}_ms={seconds * 1000:.0f}" for name, seconds in totals.last.seconds.items())
-            say(
-                f"step={totals.steps} messages={totals.messages} created={totals.created} failures={totals.failures} "
-                f"lag={it.operations.lag()} {spent}"
-            )
+    def __init__(self, it: Postroom, say: Callable[[str], None]) -> None:
+        self._room = it
+        self._say = say
+        self._told = 0.0
+        self._left: str | None = None
 
-    return log
+    def note(self, totals: Totals) -> None:
+        if totals.last is None:
+            return
+        spent = " ".join(f"{name}_ms={seconds * 1000:.0f}" for name, seconds in totals.last.seconds.items())
+        figures = f"created={totals.created} failures={totals.failures}"
+        self._left = f"step={totals.steps} messages={totals.messages} {figures} lag={{}} "
+        self._left += f"evaluated={totals.last.evaluated or '-'} {spent}"
+        if monotonic() - self._told >= 1:
+            self.end()
+
+    def end(self) -> None:
+        if self._left is not None:
+            self._say(self._left.format(self._room.operations.lag()))
+            self._told, self._left = monotonic(), None
 
 
 def _line(totals: Totals, seconds: float, lag: int) -> str:

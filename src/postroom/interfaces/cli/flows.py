@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from postroom.errors import ArgumentInvalid, FileUnreadable
-from postroom.interfaces.cli import output, queues
+from postroom.interfaces.cli import output, receiving
 from postroom.interfaces.cli.context import Commands, new_password, opened, password_source, settings
 from postroom.model.paths import why_unread
 
@@ -168,12 +168,12 @@ def connect(
       postroom connect --as desk --follow
     """
     with opened() as it:
-        found = _client(it, client, broker)
+        connected = _client(it, client, broker)
         if not follow:
-            _say(found.connect(), "connected")
+            _say(connected.connect(), "connected")
             return
-        with found.present():
-            queues.follow_queue(it, [client], None)
+        with connected.present():
+            receiving.follow_queue(it, [client], None)
 
 
 def disconnect(
@@ -198,13 +198,13 @@ def subscriptions() -> None:
       postroom subscriptions
     """
     with opened() as it:
-        found = it.flows.subscriptions()
+        known = it.flows.subscriptions()
     if settings.json:
-        output.as_json({"subscriptions": [each.as_dict() for each in found]})
-    elif found:
+        output.as_json({"subscriptions": [each.as_dict() for each in known]})
+    elif known:
         output.table(
             ["client", "space", "pattern", "durable", "connected"],
-            [(each.client, each.space, each.pattern, _yes(each.durable), _yes(each.connected)) for each in found],
+            [(each.client, each.space, each.pattern, _yes(each.durable), _yes(each.connected)) for each in known],
         )
     else:
         output.note("there are no subscriptions; make one with: postroom subscribe SPACE --as CLIENT")
@@ -226,40 +226,40 @@ def graph(
       postroom graph --mermaid graph.mmd
     """
     with opened() as it:
-        found = it.flows.graph()
+        shown = it.flows.graph()
     if mermaid is not None:
-        _draw(found, Path(mermaid))
+        _draw(shown, Path(mermaid))
     if settings.json:
-        output.as_json(found.as_dict())
+        output.as_json(shown.as_dict())
     elif mermaid is not None:
-        output.say(f"{mermaid}: {len(found.spaces)} spaces, {len(found.arcs)} arcs, {len(found.tables)} tables")
-    elif found.domains:
-        for domain in found.domains:
-            _say_domain(found, domain)
+        output.say(f"{mermaid}: {len(shown.spaces)} spaces, {len(shown.arcs)} arcs, {len(shown.tables)} tables")
+    elif shown.domains:
+        for domain in shown.domains:
+            _say_domain(shown, domain)
     else:
         output.note("there is no graph yet; load one with: postroom load FILE.flow")
 
 
-def _draw(found: GraphShown, file: Path) -> None:
+def _draw(graph: GraphShown, file: Path) -> None:
     from postroom.flows.graph.drawing import mermaid
 
     try:
-        file.write_text(mermaid(found), encoding="utf-8")
+        file.write_text(mermaid(graph), encoding="utf-8")
     except OSError as error:
         raise ArgumentInvalid(argument="--mermaid", why=f"cannot write {file}: {error.strerror or error}") from None
 
 
-def _say_domain(found: GraphShown, domain: str) -> None:
+def _say_domain(graph: GraphShown, domain: str) -> None:
     output.say(f"domain {domain}")
-    for principal, actions in found.domains[domain].items():
+    for principal, actions in graph.domains[domain].items():
         output.say(f"  allow {principal} : {', '.join(actions)}")
-    for space in found.spaces:
+    for space in graph.spaces:
         if space.domain == domain:
             output.say(f"  {_space(space)}")
-            for arc in found.arcs:
+            for arc in graph.arcs:
                 if arc.source == space.name:
                     output.say(f"    {_arc(arc)}")
-    for table in found.tables:
+    for table in graph.tables:
         if table.domain == domain:
             output.say(f"  table {table.name} : {table.type} from {table.source}, {table.rows} rows")
 
@@ -322,7 +322,7 @@ def principal_list() -> None:
     if settings.json:
         output.as_json({"principals": names})
     else:
-        output.say("\n".join(names)) if names else output.note("none; register one with: postroom principal add NAME")
+        output.say("\n".join(names)) if names else output.note("none; register one with: postroom user add NAME")
 
 
 @principal_app.command("remove")

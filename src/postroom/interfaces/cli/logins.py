@@ -43,6 +43,10 @@ def acting(it: Postroom, name: str | None, *, stdin: bool = True, **spark: Any) 
 
     ``spark`` says on which master its queries run, and with what settings.
     """
+    if it.url.startswith(("http://", "https://")):  # a server knows by the token who may act for whom
+        if name is None:
+            raise ArgumentInvalid(argument="--as", why="say which station acts; a server needs no login")
+        return it.station(name, **spark)
     login = login_at(it.url)
     if login is not None and name in (None, login.station):
         try:
@@ -76,10 +80,10 @@ def _typed(prompt: str) -> str:
 
 def login_at(room: str) -> Login | None:
     """Who is logged in at a room."""
-    found = _read().get(_known_as(room))
-    if not isinstance(found, dict):
+    login = _read().get(_known_as(room))
+    if not isinstance(login, dict):
         return None
-    station, token = found.get("station"), found.get("token")
+    station, token = login.get("station"), login.get("token")
     return Login(station, token) if isinstance(station, str) and isinstance(token, str) else None
 
 
@@ -111,10 +115,10 @@ def _file() -> Path:
 def _read() -> dict[str, Any]:
     """What is in the file; one that cannot be read or understood is as none."""
     try:
-        found = json.loads(_file().read_bytes())
+        logins = json.loads(_file().read_bytes())
     except (OSError, ValueError, RecursionError, RuntimeError):  # the last one: there is no home
         return {}
-    return found if isinstance(found, dict) else {}
+    return logins if isinstance(logins, dict) else {}
 
 
 @contextmanager

@@ -1,40 +1,79 @@
-"""The program ``postroom``: its commands in order, and what happens to errors."""
+"""The program ``postroom``: where its commands are, and what happens to errors."""
 
 from __future__ import annotations
 
 import io
+import os
 import sys
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from postroom import __version__
 from postroom.errors import PostroomError
-from postroom.interfaces.cli import (
-    counters,
-    engine,
-    flows,
-    nodes,
-    operating,
-    output,
-    procedures,
-    queries,
-    queues,
-    rooms,
-    rules,
-    spheres,
-    stations,
-    upkeep,
+from postroom.interfaces.cli import output
+from postroom.interfaces.cli.context import (
+    Commands,
+    JsonOption,
+    RoomOption,
+    TokenOption,
+    settings,
+    with_password_source,
 )
-from postroom.interfaces.cli.context import Commands, JsonOption, RoomOption, settings, with_password_source
 from postroom.interfaces.cli.panels import Panels
 
-app = Commands(
-    name="postroom",
-    cls=Panels,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
+#: Which module has which commands. A command imports its own module alone: all of them take longer than most run.
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "sending": ("send",),
+    "receiving": ("receive",),
+    "queues": ("disable", "enable", "hierarchy"),
+    "listings": ("count", "accept", "peek", "info", "history"),
+    "consumers": ("done", "release", "extend", "fail", "purge", "move", "redrive"),
+    "working": ("work",),
+    "rooms": ("load", "trace", "locate", "show", "journal", "verify", "mend"),
+    "engine": ("run",),
+    "streams": ("stream",),
+    "serving": ("serve",),
+    "rules": ("catalog", "explain", "slice", "why", "try"),
+    "flows": ("publish", "subscribe", "unsubscribe", "connect", "disconnect", "subscriptions", "graph"),
+    "nodes": ("login", "logout"),
+    "stations": ("form", "create", "copy", "modify", "list", "next", "mail", "ship", "get"),
+    "queries": ("query", "sql"),
+    "procedures": ("waiting",),
+    "spheres": ("spheres", "compensate"),
+    "editors": ("lsp",),
+    "operating": ("top", "doctor"),
+    "exchange": ("export",),
+    "upkeep": ("sweep", "archive", "backup", "restore"),
+    "access": ("why-not",),
+}
+#: Which module has which group of commands.
+GROUPS: dict[str, str] = {
+    "queue": "queues",
+    "source": "sources",
+    "cobol": "cobol",
+    "schedule": "consumers",
+    "type": "types",
+    "outbox": "rooms",
+    "collection": "rules",
+    "principal": "flows",
+    "user": "access",
+    "grant": "access",
+    "token": "access",
+    "gateway": "gateways",
+    "node": "nodes",
+    "station": "nodes",
+    "dossier": "stations",
+    "table": "queries",
+    "procedure": "procedures",
+    "counter": "counters",
+    "sphere": "spheres",
+    "retention": "upkeep",
+}
+_NOTHING = "--version"  # needs no command
+_MODULE = {name: module for module, names in COMMANDS.items() for name in names} | GROUPS
 
 
 def _version(value: bool) -> None:
@@ -43,9 +82,9 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=False)
 def postroom(
     room: RoomOption = None,
+    token: TokenOption = None,
     json: JsonOption = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
@@ -65,84 +104,45 @@ def postroom(
     """
 
 
-for command in (
-    queues.send,
-    queues.receive,
-    queues.count,
-    queues.accept,
-    queues.peek,
-    queues.info,
-    queues.history,
-    queues.disable,
-    queues.enable,
-    queues.hierarchy,
-    rooms.load,
-    rooms.trace,
-    rooms.locate,
-    rooms.show,
-    rooms.journal,
-    rooms.verify,
-    rooms.mend,
-    engine.run,
-    rules.catalog,
-    rules.explain,
-    rules.slice,
-    rules.why,
-    rules.try_,
-    flows.publish,
-    flows.subscribe,
-    flows.unsubscribe,
-    flows.connect,
-    flows.disconnect,
-    flows.subscriptions,
-    flows.graph,
-    nodes.login,
-    nodes.logout,
-    stations.form,
-    stations.create,
-    stations.copy,
-    stations.modify,
-    stations.list_,
-    stations.next_,
-    stations.mail,
-    stations.ship,
-    stations.get,
-    queries.query,
-    queries.sql,
-    procedures.waiting,
-    spheres.spheres,
-    spheres.compensate,
-    operating.top,
-    operating.doctor,
-    upkeep.sweep,
-    upkeep.archive,
-    upkeep.backup,
-    upkeep.restore,
-):
-    app.command(command.__name__.removesuffix("_"))(command)  # some names are Python's
-app.add_typer(queues.queue_app, name="queue")
-app.add_typer(rooms.outbox_app, name="outbox")
-app.add_typer(rules.collection_app, name="collection")
-app.add_typer(flows.principal_app, name="principal")
-app.add_typer(nodes.node_app, name="node")
-app.add_typer(nodes.station_app, name="station")
-app.add_typer(stations.dossier_app, name="dossier")
-app.add_typer(queries.table_app, name="table")
-app.add_typer(procedures.procedure_app, name="procedure")
-app.add_typer(counters.counter_app, name="counter")
-app.add_typer(spheres.sphere_app, name="sphere")
-app.add_typer(upkeep.retention_app, name="retention")
+def program(word: str = "") -> typer.Typer:
+    """The program with one command or group; with all of them if there is none of the name, or none for a version."""
+    whole = (word not in _MODULE and word != _NOTHING) or "_POSTROOM_COMPLETE" in os.environ
+    app = Commands(
+        name="postroom",
+        cls=Panels,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    app.callback(invoke_without_command=False)(postroom)
+    for name in _MODULE if whole else {word} - {_NOTHING}:
+        module = import_module(f"postroom.interfaces.cli.{_MODULE[name]}")
+        if name in GROUPS:
+            app.add_typer(getattr(module, f"{name}_app"), name=name)
+        else:
+            verb = name.replace("-", "_")
+            app.command(name)(getattr(module, verb if hasattr(module, verb) else f"{verb}_"))  # some are Python's
+    return app
+
+
+def _called(words: Sequence[str]) -> str:
+    """The first word that is no option, which names a command."""
+    rest = iter(words)
+    return next(
+        (word for word in rest if not (word in ("--room", "--token") and next(rest, "")) and not word.startswith("-")),
+        "",
+    )
 
 
 def main() -> None:
     """Run one command. Refusals exit with 1 and one line, wrong usage with 2."""
-    settings.room, settings.json, settings.password_source = None, False, ""
+    settings.room, settings.json, settings.jsonl, settings.password_source = None, False, False, ""
+    settings.token = None
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a narrow terminal must not cost anyone a message
     try:
         try:
-            app()
+            program(_NOTHING if sys.argv[1:] == [_NOTHING] else _called(sys.argv[1:]))()
         finally:
             if sys.stdout is not None:
                 sys.stdout.flush()  # here, where a failure can still be told

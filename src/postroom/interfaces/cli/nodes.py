@@ -55,13 +55,13 @@ def node_list() -> None:
       postroom node list
     """
     with opened() as it:
-        found = it.stations.nodes()
+        nodes = it.stations.nodes()
     if settings.json:
-        output.as_json({"nodes": [each.as_dict() for each in found]})
+        output.as_json({"nodes": [each.as_dict() for each in nodes]})
     else:
         output.table(
             ["node", "store", "stations", "answers"],
-            [(each.name, each.url, each.stations, "yes" if each.answers else f"no: {each.why}") for each in found],
+            [(each.name, each.url, each.stations, "yes" if each.answers else f"no: {each.why}") for each in nodes],
         )
 
 
@@ -152,11 +152,11 @@ def station_list() -> None:
       postroom station list
     """
     with opened() as it:
-        found = it.stations.all()
+        stations = it.stations.all()
     if settings.json:
-        output.as_json({"stations": [{"name": name, "node": node} for name, node in found.items()]})
-    elif found:
-        output.table(["station", "node"], found.items())
+        output.as_json({"stations": [{"name": name, "node": node} for name, node in stations.items()]})
+    elif stations:
+        output.table(["station", "node"], stations.items())
     else:
         output.note("none; make one with: postroom station add NAME")
 

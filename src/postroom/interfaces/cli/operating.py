@@ -90,8 +90,8 @@ def _sections(picture: Overview) -> Iterator[tuple[list[str], Rows]]:
     """The tables of a picture; those that would be empty are left out."""
     yield ["queue", "waiting", "processed", "in/s", "out/s", "state"], [_cells(queue) for queue in picture.queues]
     if picture.steps:
-        rows = [[to_iso(step.at), _at_least(step), str(step.created)] for step in picture.steps]
-        yield ["step", "messages", "created"], rows
+        rows = [[to_iso(step.at), _at_least(step), str(step.created), step.evaluated] for step in picture.steps]
+        yield ["step", "messages", "created", "evaluated"], rows
     errors = [[name, str(count)] for name, count in picture.errors.items() if count]
     if errors:
         yield ["errors in", "messages"], errors
@@ -104,7 +104,13 @@ def _sections(picture: Overview) -> Iterator[tuple[list[str], Rows]]:
 def _cells(queue: QueueSeen) -> list[str]:
     rates = ["" if rate is None else f"{rate:.1f}" for rate in (queue.rate_in, queue.rate_out)]
     name = f"{queue.name} ({queue.path})" if queue.path else queue.name
-    return [name, str(queue.waiting), str(queue.processed), *rates, "held" if queue.hold else ""]
+    return [
+        name,
+        str(queue.waiting),
+        str(queue.processed),
+        *rates,
+        "held" if queue.hold else f"{queue.leased} leased" if queue.leased else "",
+    ]
 
 
 def _at_least(step: StepSeen) -> str:
@@ -115,11 +121,12 @@ def _headlines(picture: Overview) -> list[str]:
     from postroom.engine.presence import State
 
     engine = picture.engine
-    said = {State.RUNS: f"{engine.owner} runs", State.FREE: "no engine runs"}.get(engine.state, "")
+    headline = {State.RUNS: f"{engine.owner} runs", State.FREE: "no engine runs"}.get(engine.state, "")
     rate = "" if picture.rate is None else f", {picture.rate:.1f} messages/s"
     lags = ", ".join(f"{count} for {name}" for name, count in picture.lags.items())
     return [
-        f"{to_iso(picture.at)}  {said or f'the engine ({engine.owner}) is {engine.state}'}{rate}",
+        f"{to_iso(picture.at)}  {headline or f'the engine ({engine.owner}) is {engine.state}'}{rate}",
+        *(str(each) for each in (picture.engines if len(picture.engines) > 1 else ())),
         f"waiting: {lags}; outbox: {picture.outbox['pending']} pending, {picture.outbox['failed']} failed",
     ]
 
@@ -136,12 +143,17 @@ def _drawn(picture: Overview) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
+    from postroom.interfaces.cli.terminal import grid
+
     busiest = sorted(picture.queues, key=lambda each: (-(each.rate_in or 0) - (each.rate_out or 0), -each.waiting))
     parts = list(_sections(replace(picture, queues=busiest)))
-    used = 2 + sum(len(rows) + 3 for _, rows in parts[1:]) + 3
+    used = 2 + len(picture.engines) + sum(len(rows) + 3 for _, rows in parts[1:]) + 3
     shown = max(3, shutil.get_terminal_size().lines - 1 - used)
     more = len(busiest) - shown
-    grids = [output.grid(headings, rows[:shown]) for headings, rows in parts]
+    width = shutil.get_terminal_size().columns
+    grids = [
+        grid(headings, [list(map(output.one_line, row)) for row in rows[:shown]], width) for headings, rows in parts
+    ]
     lines = [*_headlines(picture), *([f"and {more} queue(s) more; postroom count lists all"] if more > 0 else [])]
     return Group(*(Text(line) for line in lines), *grids)
 
@@ -164,12 +176,12 @@ def doctor(
       postroom doctor --deep --brief
       postroom doctor --json --room postgresql://host/db
     """
-    found = [each for each in _findings(deep) if not brief or not each.level.is_ok]
-    problems = [finding for finding in found if finding.level.is_problem]
+    findings = [each for each in _findings(deep) if not brief or not each.level.is_ok]
+    problems = [finding for finding in findings if finding.level.is_problem]
     if settings.json:
-        output.as_json({"status": "99" if problems else "00", "findings": [finding.as_dict() for finding in found]})
+        output.as_json({"status": "99" if problems else "00", "findings": [finding.as_dict() for finding in findings]})
     else:
-        _say(found)
+        _say(findings)
         output.note(_summary([finding.level for finding in problems]))
     if problems:
         raise typer.Exit(1)
@@ -177,9 +189,9 @@ def doctor(
 
 def _summary(problems: Sequence[Level]) -> str:
     wrong = sum(level.is_wrong for level in problems)
-    said = [f"{wrong} wrong"] if wrong else []
-    said += [f"{len(problems) - wrong} warning(s)"] if len(problems) > wrong else []
-    return ", ".join(said) or "nothing is wrong"
+    parts = [f"{wrong} wrong"] if wrong else []
+    parts += [f"{len(problems) - wrong} warning(s)"] if len(problems) > wrong else []
+    return ", ".join(parts) or "nothing is wrong"
 
 
 def _findings(deep: bool) -> list[Finding]:
@@ -189,16 +201,17 @@ def _findings(deep: bool) -> list[Finding]:
     from postroom.room.opening import resolved
 
     url = resolved(settings.room)
-    reason = unopened(url, named=url != DEFAULT_URL)
+    served = url.startswith(("http://", "https://"))  # then the server examines its own machine
+    reason = None if served else unopened(url, named=url != DEFAULT_URL)
     if reason is not None:
         return [*machine.examine(url), reason]
     with opened() as it:
         return it.operations.diagnose(deep=deep)
 
 
-def _say(found: list[Finding]) -> None:
+def _say(findings: list[Finding]) -> None:
     """A line for each finding, and under it what to do."""
-    for finding in found:
+    for finding in findings:
         where = f"{finding.where}: " if finding.where and not finding.level.is_ok else ""
         output.say(f"{finding.level:<7}  {finding.check:<10}  {output.one_line(where + finding.what)}")
         if finding.do:

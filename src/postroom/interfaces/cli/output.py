@@ -21,12 +21,7 @@ from postroom.limits import READER_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from rich.table import Table
-
     from postroom.model.message import Message
-
-
-_WHOLE = ("key", "message", "time")  # columns whose cells someone copies: on a narrow terminal others are folded
 
 
 def as_json(document: dict[str, Any]) -> None:
@@ -89,9 +84,9 @@ def _await_reader() -> None:
 
 def _unread(pipe: int) -> int:
     """How many bytes of a pipe nobody has read."""
-    said = array("i", [0])
-    fcntl.ioctl(pipe, termios.FIONREAD, said, True)
-    return said[0]
+    size = array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, size, True)
+    return size[0]
 
 
 def silence() -> None:
@@ -122,30 +117,16 @@ def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A table: with colour and lines for a person, in aligned columns for a pipe."""
+    """A table: drawn within the terminal for a person, in aligned columns for a pipe."""
     shown = [[one_line(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
-        from rich.console import Console
+        from postroom.interfaces.cli.terminal import draw
 
-        Console().print(grid(headings, shown))
+        draw(headings, shown)
         return
     widths = [max(len(row[at]) for row in [list(headings), *shown]) for at in range(len(headings))]
     for row in [list(headings), *shown]:
         say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-def grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A table as it is drawn on a terminal."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    grid = Table(box=SIMPLE_HEAD, header_style="bold cyan", pad_edge=False)
-    for heading in headings:
-        grid.add_column(heading, overflow="fold", no_wrap=heading in _WHOLE)
-    for row in rows:
-        grid.add_row(*(Text(one_line(cell), style="yellow" if cell == "held" else "") for cell in row))
-    return grid
 
 
 def one_line(cell: Any) -> str:

@@ -8,19 +8,34 @@ from postroom.interfaces.cli.suggestions import Guesses
 
 #: In the order of the help. A group of commands stands where most of them belong.
 PANELS: dict[str, tuple[str, ...]] = {
-    "Set up a room": ("queue", "principal", "node", "station", "login", "logout"),
+    "Set up a room": ("queue", "source", "principal", "node", "station", "login", "logout"),
     "Send and receive": (
-        *("send", "receive", "publish", "subscribe", "unsubscribe", "connect", "disconnect"),
+        *(
+            "send",
+            "receive",
+            "done",
+            "release",
+            "extend",
+            "fail",
+            "publish",
+            "subscribe",
+            "unsubscribe",
+            "connect",
+            "disconnect",
+        ),
         *("form", "create", "copy", "modify", "mail", "ship", "get", "dossier"),
     ),
     "Find and follow": (
-        *("count", "accept", "peek", "info", "history", "show", "locate", "trace", "journal", "slice", "why"),
+        *("count", "accept", "peek", "info", "history", "show", "locate", "trace", "journal", "export"),
+        *("slice", "why"),
         *("list", "next", "query", "table", "sql", "waiting", "spheres"),
     ),
     "Define what happens": (
+        "schedule",
         *(
             "load",
             "collection",
+            "type",
             "procedure",
             "counter",
             "catalog",
@@ -29,10 +44,12 @@ PANELS: dict[str, tuple[str, ...]] = {
             "subscriptions",
             "explain",
             "try",
+            "lsp",
         ),
     ),
-    "Run": ("run", "compensate"),
-    "Hold, mend, undo": ("disable", "enable", "outbox", "sphere", "mend"),
+    "Run": ("run", "work", "stream", "cobol", "compensate"),
+    "Hold, mend, undo": ("disable", "enable", "outbox", "sphere", "mend", "purge", "move", "redrive"),
+    "Let others in": ("serve", "gateway", "user", "token", "grant", "why-not"),
     "Look after it": ("top", "doctor", "verify", "backup", "restore", "archive", "retention", "sweep"),
 }
 _PANEL = {name: panel for panel, names in PANELS.items() for name in names}

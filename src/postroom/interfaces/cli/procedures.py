@@ -29,17 +29,17 @@ def procedure_list() -> None:
       postroom procedure list
     """
     with opened() as it:
-        found = [each.as_dict() for each in it.stations.procedures()]
+        procedures = [procedure.as_dict() for procedure in it.stations.procedures()]
         stations = it.stations.all()
     if settings.json:
-        output.as_json({"procedures": found})
+        output.as_json({"procedures": procedures})
         return
-    if not found:
+    if not procedures:
         output.note("none; load some with: postroom load FILE.form")
         return
     headings = ["name", "station", "state", "where", "version"]
-    output.table(["procedure", *headings[1:-1], "since"], [[each[name] for name in headings] for each in found])
-    for station in dict.fromkeys(str(each["station"]) for each in found):
+    output.table(["procedure", *headings[1:-1], "since"], [[each[name] for name in headings] for each in procedures])
+    for station in dict.fromkeys(str(each["station"]) for each in procedures):
         if station not in stations:
             output.note(f"there is no station {station} yet; make it with: postroom station add {station}")
 
@@ -110,21 +110,21 @@ def waiting(
       postroom waiting approve --limit 20
     """
     with opened() as it:
-        found = it.stations.waiting(procedure, limit)
+        sets = it.stations.waiting(procedure, limit)
         unseen = it.operations.lag()
     if settings.json:
-        output.as_json(found.as_dict())
+        output.as_json(sets.as_dict())
         return
-    if found:
+    if sets:
         output.table(
             ["procedure", "station", "since", "has", "waits for"],
-            [(each.procedure, each.station, each.since, _has(each.has), _wants(each.wants)) for each in found],
+            [(each.procedure, each.station, each.since, _has(each.has), _wants(each.wants)) for each in sets],
         )
     else:
         output.note("no working set waits")
-    for node, why in found.missing.items():
+    for node, why in sets.missing.items():
         output.note(f"node {node} does not answer, and what waits there is not shown: {why}")
-    if len(found) == limit:
+    if len(sets) == limit:
         output.note(f"the oldest {limit}; see more with --limit")
     if unseen:
         output.note(f"{unseen} message(s) were not processed yet; do so with: postroom run")

@@ -41,7 +41,11 @@ def query(
     ] = None,
     scope: Annotated[
         str,
-        typer.Option("--scope", metavar="SCOPE", help="local, group (this node), global, or stations=A,B."),
+        typer.Option(
+            "--scope",
+            metavar="SCOPE",
+            help="local, group (this node), global, stations=A,B, or as-of=N (a saved query).",
+        ),
     ] = "local",
     into: Annotated[
         str | None,
@@ -59,8 +63,8 @@ def query(
 
     A condition is a value, a comparison (>10, <>10), a range (10..20), or a pattern (off*); of several, one is enough.
     Without one, standard input has a form with conditions in its fields; if that is empty too, all messages of the type
-    are found. So a password is read only from $POSTROOM_PASSWORD or the terminal. Scopes other than local run on Spark,
-    unless an index finds few messages.
+    are found. So a password is read only from $POSTROOM_PASSWORD or the terminal. Scopes other than local run on Spark
+    if there are many messages to read.
 
     \b
     Examples:
@@ -89,13 +93,13 @@ def query(
 
 
 def _conditions(words: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    conditions: dict[str, str] = {}
     for word in words:
         match = _CONDITION.fullmatch(word)
         if match is None:
             raise ArgumentInvalid(argument="FIELD=CONDITION", why=f"{word!r} is not a field with a condition")
-        enter(found, match["field"].strip(), match["condition"])
-    return found
+        enter(conditions, match["field"].strip(), match["condition"])
+    return conditions
 
 
 def _show(answer: Answer) -> None:
@@ -116,17 +120,17 @@ def table_list(station: StationOption = None) -> None:
       postroom table list
     """
     with opened() as it:
-        found = acting(it, station).tables()
+        tables = acting(it, station).tables()
     if settings.json:
         shape = [
             {"name": each.name, "type": each.type, "image_count": each.images, "seq": each.query or None}
-            for each in found
+            for each in tables
         ]
         output.as_json({"tables": shape})
-    elif found:
+    elif tables:
         output.table(
             ["table", "type", "images", "query"],
-            [(each.name, each.type, each.images, each.query or "local") for each in found],
+            [(each.name, each.type, each.images, each.query or "local") for each in tables],
         )
     else:
         output.note("none; make one with: postroom query TYPE --into NAME")
@@ -183,11 +187,11 @@ def sql(
     with opened() as it:
         asks = acting(it, station)
         with output.progress("asking tables") as progress:
-            found = asks.sql(statement, timeout=timeout, progress=progress).as_dict()
+            answer = asks.sql(statement, timeout=timeout, progress=progress).as_dict()
     if settings.json:
-        output.as_json(found)
+        output.as_json(answer)
     else:
-        output.table(found["columns"], [[_cell(cell) for cell in row] for row in found["rows"]])
+        output.table(answer["columns"], [[_cell(cell) for cell in row] for row in answer["rows"]])
 
 
 def _cell(cell: Any) -> Any:

@@ -210,14 +210,14 @@ def _in_tree(told: Told, traced: str) -> str:
 def _way(told: Told) -> str:
     """One line for all that happened to a message: where it was put, who moved it, took it or wrote on it."""
     first, *later = told.events
-    said = [str(first.target), *map(_stretch, later)]
+    stretches = [str(first.target), *map(_stretch, later)]
     if told.sphere is not None:
         detail = first.detail or {}
         about = [f"in sphere {told.sphere}", *([told.outcome] if told.outcome else [])]
         about += [f"undoes {detail['compensates']}"] if "compensates" in detail else []
         about += [f"on {detail['when']}"] if detail.get("when") in ("commit", "abort") else []
-        said[0] += f" ({', '.join(about)})"
-    return "; ".join(said)
+        stretches[0] += f" ({', '.join(about)})"
+    return "; ".join(stretches)
 
 
 def _stretch(event: Event) -> str:
@@ -273,11 +273,11 @@ def show(
         output.say(filled)
         return
     shape = message.as_dict()
-    body = shape.pop("body")
+    del shape["body"]
     for name, value in shape.items():
         if value not in (None, {}, ""):
             output.say(f"{name}: {value}")
-    output.say(f"\n{body}")
+    output.say(f"\n{message.body}")
 
 
 def _filled(it: Postroom, message: Message) -> str | None:
@@ -328,26 +328,27 @@ def verify(
       postroom verify --archives
     """
     with opened() as it:
-        found = it.journal.verify(archives=archives)
+        verdict = it.journal.verify(archives=archives)
     if settings.json:
-        output.as_json(found.as_dict())
-    elif found.differences:
+        output.as_json(verdict.as_dict())
+    elif verdict.differences:
         output.table(
-            ["what", "the journal", "the room"], [(each.what, each.journal, each.tables) for each in found.differences]
+            ["what", "the journal", "the room"],
+            [(difference.what, difference.journal, difference.tables) for difference in verdict.differences],
         )
     else:
-        messages = f"{found.messages} message(s) in {found.queues} queue(s), {found.departed} gone"
-        output.say(f"verified: {found.lines} journal entries, {messages}")
-        if found.uncovered:
-            output.note(f"{found.uncovered} entries are older than digests; their times and names are not checked")
-        if found.older:
+        messages = f"{verdict.messages} message(s) in {verdict.queues} queue(s), {verdict.departed} gone"
+        output.say(f"verified: {verdict.lines} journal entries, {messages}")
+        if verdict.uncovered:
+            output.note(f"{verdict.uncovered} entries are older than digests; their times and names are not checked")
+        if verdict.older:
             output.note(
-                f"{found.older} line(s) of an earlier version do not say all; for the rest the room was believed"
+                f"{verdict.older} line(s) of an earlier version do not say all; for the rest the room was believed"
             )
-    if found.differences and settings.json:
+    if verdict.differences and settings.json:
         raise typer.Exit(1)  # the document has told it
-    if found.differences:
-        raise JournalDiffers(count=len(found.differences))
+    if verdict.differences:
+        raise JournalDiffers(count=len(verdict.differences))
 
 
 def mend() -> None:
@@ -366,6 +367,8 @@ def mend() -> None:
         output.as_json(mended.as_dict())
     else:
         output.say(f"rebuilt indexes; corrected {mended.queues} queue(s) and {mended.places} message(s)")
+        if mended.entries:
+            output.say(f"rebuilt {mended.entries} entries of selectors")
         for key in mended.set_aside:
             output.say(f"set aside: {key}")
         if mended.left:

@@ -69,8 +69,8 @@ def catalog(
         if name is not None:
             for entry in entries:
                 for field, value in entry.definition.items():
-                    said = value["text"] if isinstance(value, dict) and "text" in value else value
-                    output.say(f"{field}: {said}")
+                    text = value["text"] if isinstance(value, dict) and "text" in value else value
+                    output.say(f"{field}: {text}")
     else:
         output.note("nothing is defined yet; load definitions with: postroom load FILE")
 
@@ -132,7 +132,7 @@ def _explained(it: Postroom, name: str) -> Explanation | ArcExplained | Procedur
     arcs = [arc.name for arc in it.flows.graph().arcs]
     if name in arcs:
         return it.definitions.explain_arc(name)
-    known = [each.procedure.name for each in it.stations.procedures()]
+    known = [procedure.procedure.name for procedure in it.stations.procedures()]
     try:
         return it.definitions.explain(name)
     except DefinitionUnknown as error:
@@ -246,12 +246,12 @@ def try_(
     from postroom.stations.procedures.tryout import Handled
 
     with opened() as it:
-        found = it.definitions.try_out(*files, since=None if since is None else _moment(since), timeout=timeout)
+        trial = it.definitions.try_out(*files, since=None if since is None else _moment(since), timeout=timeout)
         if settings.json:
-            output.as_json({"tried": [each.as_dict() for each in found]})
+            output.as_json({"tried": [each.as_dict() for each in trial]})
             return
         messages, sets = 0, 0
-        for each in found:
+        for each in trial:
             is_set = isinstance(each, Handled)
             messages, sets = messages + (not is_set), sets + is_set
             actions = each.as_dict()["actions"]

@@ -45,13 +45,13 @@ def spheres(
       postroom spheres --state ABORTING
     """
     with opened() as it:
-        found = [each.as_dict() for each in it.spheres.all(None if state is None else state.upper())]
+        shown = [each.as_dict() for each in it.spheres.all(None if state is None else state.upper())]
     if settings.json:
-        output.as_json({"spheres": found})
-    elif found:
+        output.as_json({"spheres": shown})
+    elif shown:
         names = ["id", "state", "owner", "started", "send_count", "reason"]
         headings = ["sphere", "state", "owner", "started", "sends", "reason"]
-        output.table(headings, [[each[name] for name in names] for each in found])
+        output.table(headings, [[each[name] for name in names] for each in shown])
     else:
         output.note("no sphere" if state is None else f"no sphere is {state.upper()}")
 
@@ -89,18 +89,18 @@ def _say(told: SphereTold) -> None:
 
 def _noted(told: SphereTold) -> list[str]:
     """What is parked, what nothing undoes, and who is in doubt."""
-    said = [
+    notes = [
         f"{send.remembered} is parked: {send.why}" if send.outcome == "parked" else f"{send.key} stays: {send.why}"
         for send in told.sends
         if send.why is not None
     ]
-    return said + [f"in doubt: {each}; end it with: postroom sphere settle URL" for each in told.in_doubt]
+    return notes + [f"in doubt: {each}; end it with: postroom sphere settle URL" for each in told.in_doubt]
 
 
 def _cells(send: SendShown) -> list[str | None]:
-    said = [None if moment is None else to_iso(moment) for moment in (send.received, send.processed)]
+    moments = [None if moment is None else to_iso(moment) for moment in (send.received, send.processed)]
     undo, target = (send.remembered, send.target) if send.when == "now" else (None, None)
-    return [send.when, send.recipient, send.key or send.remembered, undo, target, *said, send.outcome]
+    return [send.when, send.recipient, send.key or send.remembered, undo, target, *moments, send.outcome]
 
 
 @sphere_app.command("abort")
@@ -176,9 +176,9 @@ def sphere_watch(
     """
     with opened() as it:
         it.spheres.watch_state(state, *queue, stop=stop)
-    said = {"status": "00", "state": state, "queue": "/".join(queue), "told": not stop}
+    shape = {"status": "00", "state": state, "queue": "/".join(queue), "is_watched": not stop}
     words = "gets no more messages about" if stop else "gets a message for each arrival in"
-    output.as_json(said) if settings.json else output.say(f"{said['queue']} {words} {state}")
+    output.as_json(shape) if settings.json else output.say(f"{shape['queue']} {words} {state}")
 
 
 @sphere_app.command("acknowledge")
@@ -196,8 +196,8 @@ def sphere_acknowledge(
     with opened() as it:
         if not it.acknowledge(key, processed=processed):
             raise NotInSphere(key=key)
-    said = "processed" if processed else "received"
-    output.as_json({"status": "00", "key": key, "said": said}) if settings.json else output.say(f"{key} was {said}")
+    word = "processed" if processed else "received"
+    output.as_json({"status": "00", "key": key, "said": word}) if settings.json else output.say(f"{key} was {word}")
 
 
 def compensate(

@@ -61,8 +61,8 @@ def form(
 
 def _described(edition: Edition) -> dict[str, Any]:
     fields = [
-        {"name": each.name, "kind": each.kind, "filled": each.rule, "function": each.function, "many": each.many}
-        for each in edition.form.fields
+        {"name": field.name, "kind": field.kind, "filled": field.rule, "function": field.function, "many": field.many}
+        for field in edition.form.fields
     ]
     indexes = list(edition.form.indexes)
     return {"type": edition.form.name, "version": edition.version, "form_fields": fields, "indexes": indexes}
@@ -75,21 +75,29 @@ def create(
         typer.Argument(metavar="FIELD=VALUE", help="The values of the fields.", show_default=False),
     ] = None,
     station: StationOption = None,
+    file: Annotated[
+        str | None,
+        typer.Option("--file", metavar="FILE", help="Many messages: .jsonl, .csv or .parquet.", show_default=False),
+    ] = None,
 ) -> None:
     """Create a message by filling in a form; prints its key.
 
     Without FIELD=VALUE, standard input has a filled form, a JSON object, or a JSON list of objects: many messages in
-    one commit, all or none. So a password is read only from $POSTROOM_PASSWORD or the terminal.
+    one commit, all or none. So a password is read only from $POSTROOM_PASSWORD or the terminal. With --file, each row
+    of a file is a message, all of them in one commit.
 
     \b
     Examples:
       postroom create 'MEETING ANNOUNCEMENT' To=Simon 'Subject=office automation' --as Dennis
       postroom create 'MEETING ANNOUNCEMENT' < meeting.txt
       postroom create MEMO < memos.json
+      postroom create MEMO --file memos.csv
     """
+    if file is not None and fields:
+        raise ArgumentInvalid(argument="--file", why="give either FIELD=VALUE or a file")
     with opened() as it:
         edition = it.stations.form(type)
-        given = _fields(fields) if fields else _message(edition.form, standard_input())
+        given = _rows(file) if file else _fields(fields) if fields else _message(edition.form, standard_input())
         acts = acting(it, station, stdin=False)
         keys = acts.create_many(type, given if isinstance(given, list) else [given])
     if isinstance(given, list):
@@ -150,8 +158,8 @@ def list_(
       postroom list MEMO --after 00001.00042 --limit 20
     """
     with opened() as it:
-        found = acting(it, station).messages(type, after=after, limit=limit)
-    _show(found, "no message")
+        messages = acting(it, station).messages(type, after=after, limit=limit)
+    _show(messages, "no message")
 
 
 def next_(
@@ -184,11 +192,11 @@ def mail(station: StationOption = None) -> None:
       postroom mail --as Simon
     """
     with opened() as it:
-        found = acting(it, station).mail()
+        waiting = acting(it, station).mail()
     if settings.json:
-        output.as_json({"mail": [{"key": each.key, "type": each.type} for each in found]})
-    elif found:
-        output.table(["key", "type"], [(each.key, each.type) for each in found])
+        output.as_json({"mail": [{"key": each.key, "type": each.type} for each in waiting]})
+    elif waiting:
+        output.table(["key", "type"], [(each.key, each.type) for each in waiting])
     else:
         output.note("no mail")
 
@@ -266,11 +274,11 @@ def dossier_list(station: StationOption = None) -> None:
       postroom dossier list
     """
     with opened() as it:
-        found = acting(it, station).dossiers()
+        dossiers = acting(it, station).dossiers()
     if settings.json:
-        output.as_json({"dossiers": [{"name": name, "message_count": count} for name, count in found.items()]})
-    elif found:
-        output.table(["dossier", "messages"], found.items())
+        output.as_json({"dossiers": [{"name": name, "message_count": count} for name, count in dossiers.items()]})
+    elif dossiers:
+        output.table(["dossier", "messages"], dossiers.items())
     else:
         output.note("none; begin one with: postroom dossier add NAME KEY")
 
@@ -287,8 +295,8 @@ def dossier_show(
       postroom dossier show travel
     """
     with opened() as it:
-        found = acting(it, station).dossier(name)
-    _show(found, "no message")
+        content = acting(it, station).dossier(name)
+    _show(content, "no message")
 
 
 @dossier_app.command("remove")
@@ -325,36 +333,44 @@ def standard_input() -> str | None:
         raise ArgumentInvalid(argument="standard input", why=f"byte {error.start + 1} is not UTF-8") from None
 
 
-def enter(given: dict[str, str], name: str, said: str) -> None:
+def enter(given: dict[str, str], name: str, text: str) -> None:
     """One more field that was named on the command line."""
     if name in given:
         raise ArgumentInvalid(argument=name, why="this field is named twice")
-    given[name] = said
+    given[name] = text
+
+
+def _rows(file: str) -> list[dict[str, Any]]:
+    from pathlib import Path
+
+    from postroom.exchange.message_files import records
+
+    return records(Path(file))
 
 
 def _fields(words: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
             raise ArgumentInvalid(argument="FIELD=VALUE", why=f"{word!r} has no =")
-        enter(found, name.strip(), value)
-    return found
+        enter(fields, name.strip(), value)
+    return fields
 
 
-def _message(form: Form, said: str | None) -> dict[str, Any] | list[dict[str, Any]]:
+def _message(form: Form, text: str | None) -> dict[str, Any] | list[dict[str, Any]]:
     """The fields of a message, or of many."""
-    if said is None:
+    if text is None:
         why = f"give FIELD=VALUE, or standard input: a form is printed with: postroom form {form.name!r}"
         raise ArgumentInvalid(argument="FIELD=VALUE", why=why)
-    if not said.lstrip().startswith(("{", "[")):
-        filled: dict[str, Any] = dict(form.read(said, STANDARD_INPUT))
+    if not text.lstrip().startswith(("{", "[")):
+        filled: dict[str, Any] = dict(form.read(text, STANDARD_INPUT))
         return filled
-    found = parse_json(said, exact=True)
-    if isinstance(found, list) and not all(isinstance(each, dict) for each in found):
+    message = parse_json(text, exact=True)
+    if isinstance(message, list) and not all(isinstance(each, dict) for each in message):
         raise ArgumentInvalid(argument="standard input", why="a list of JSON objects is wanted, one for each message")
-    assert isinstance(found, (dict, list)), "what begins so ends so, or is no JSON"
-    return found
+    assert isinstance(message, (dict, list)), "what begins so ends so, or is no JSON"
+    return message
 
 
 # --- what is shown ---
@@ -367,24 +383,24 @@ def _say_keys(keys: list[str], shape: dict[str, Any]) -> None:
         output.say("\n".join(keys))
 
 
-def _show(found: Answer, nothing: str) -> None:
+def _show(answer: Answer, nothing: str) -> None:
     if settings.json:
-        output.as_json({"messages": [image.as_dict() for image in found]})
-    elif found:
-        output.table(["key", "type", "fields"], [(image.key, image.type, summary(image)) for image in found])
+        output.as_json({"messages": [image.as_dict() for image in answer]})
+    elif answer:
+        output.table(["key", "type", "fields"], [(image.key, image.type, summary(image)) for image in answer])
     else:
         output.note(nothing)
-    tell_damaged(found)
+    tell_damaged(answer)
 
 
-def tell_damaged(found: Answer) -> None:
-    if found.damaged:
-        output.note(f"left out, because they are damaged: {', '.join(found.damaged)}")
+def tell_damaged(answer: Answer) -> None:
+    if answer.damaged:
+        output.note(f"left out, because they are damaged: {', '.join(answer.damaged)}")
 
 
 def summary(image: Image) -> str:
     """What a message says, on a short line: its fields from the first on, but for its key and what is empty."""
-    keys = {each.name for each in image.form.fields if each.kind is Kind.KEY and each.rule is Rule.AUTOMATIC}
+    keys = {field.name for field in image.form.fields if field.kind is Kind.KEY and field.rule is Rule.AUTOMATIC}
     line = ", ".join(_said(image.fields, keys))
     return line if len(line) <= SUMMARY_CHARS else line[: SUMMARY_CHARS - 1].rstrip() + "…"
 
@@ -392,6 +408,6 @@ def summary(image: Image) -> str:
 def _said(fields: Any, without: set[str]) -> Iterable[str]:
     value: FieldValue
     for name, value in fields.items():
-        said = ", ".join(map(text, value)) if isinstance(value, tuple) else text(value)
-        if said and name not in without:
-            yield f"{name}: {said}"
+        shown = ", ".join(map(text, value)) if isinstance(value, tuple) else text(value)
+        if shown and name not in without:
+            yield f"{name}: {shown}"

@@ -11,20 +11,42 @@ from typer.core import TyperGroup
 from postroom.model.spelling import close
 
 _COUNTS = "queues and their counts: postroom count"
+_FAILED = "what failed: postroom peek postroom-errors; postroom redrive sends it again"
+_HISTORY = "what happened: postroom journal --last 50; to one message: postroom trace KEY"
+_UPGRADE = "a new version migrates a room when it opens it; first: postroom backup"
 #: By the words as they are typed. Only what is no command: a test sees to it.
 ELSEWHERE: dict[str, str] = {
+    "ack": "a leased message is ended with: postroom done",
+    "consume": "postroom receive takes one message, postroom work runs workers",
+    "dead-letters": _FAILED,
     "delete": "a queue is removed with: postroom queue remove",
-    "error": "errors are messages: postroom peek postroom-errors",
-    "errors": "errors are messages: postroom peek postroom-errors",
+    "error": _FAILED,
+    "errors": _FAILED,
+    "find": "messages: postroom locate KEY; forms: postroom query TYPE",
+    "hold": "a queue is put on hold with: postroom disable",
     "init": "a room is made by the first postroom queue create or postroom load",
+    "log": _HISTORY,
+    "logs": _HISTORY,
     "ls": _COUNTS,
-    "purge": "old messages and entries are deleted with: postroom sweep",
+    "migrate": _UPGRADE,
+    "pause": "a queue is put on hold with: postroom disable",
+    "put": "postroom send QUEUE --body TEXT",
     "queue delete": "a queue is removed with: postroom queue remove",
+    "queue hold": "a queue is put on hold with: postroom disable",
     "queues": _COUNTS,
     "replay": "postroom verify replays the journal",
+    "requeue": _FAILED,
+    "resume": "a queue is taken off hold with: postroom enable",
+    "retry": _FAILED,
+    "rollback": "a sphere is undone with: postroom sphere abort ID; definitions: postroom load the file as it was",
     "start": "the engine is started with: postroom run",
     "status": _COUNTS,
+    "stop": "Ctrl-C, or SIGTERM, stops postroom run and postroom serve when what was begun is done",
+    "tail": "new messages: postroom receive QUEUE --follow; what happens: postroom journal --last 50",
+    "undo": "a sphere is undone with: postroom sphere abort",
+    "upgrade": _UPGRADE,
     "version": "postroom --version",
+    "worker": "workers are run with: postroom work MODULE:WORKERS",
 }
 
 

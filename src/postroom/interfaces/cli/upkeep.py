@@ -76,14 +76,14 @@ def sweep(
       postroom sweep
     """
     with opened() as it:
-        found = it.engine.sweepable() if dry_run else it.engine.sweep_by_kind()
+        removable = it.engine.sweepable() if dry_run else it.engine.sweep_by_kind()
     if settings.json:
         name = "would_remove" if dry_run else "removed_count"
-        output.as_json({"status": "00", name: sum(found.values()), "kinds": found})
+        output.as_json({"status": "00", name: sum(removable.values()), "kinds": removable})
         return
     did = "would be removed" if dry_run else "removed"
-    output.say(f"{found.pop('messages')} message(s) {did}")
-    for kind, count in found.items():
+    output.say(f"{removable.pop('messages')} message(s) {did}")
+    for kind, count in removable.items():
         output.say(f"{count} of {kind} {did}")
 
 
@@ -121,17 +121,17 @@ def archive(
     with opened() as it:
         if before is not None:
             with output.progress("archiving") as progress:
-                found = it.journal.archive(
+                archived = it.journal.archive(
                     _when(before), folder or "", progress=progress, master=master, conf=spark_settings(conf)
                 )
         else:
-            found = it.journal.archive_moved(folder or "") if moved else it.journal.archives()
+            archived = it.journal.archive_moved(folder or "") if moved else it.journal.archives()
     if settings.json:
-        output.as_json({"status": "00", "archives": [each.as_dict() for each in found]})
-    elif found:
+        output.as_json({"status": "00", "archives": [each.as_dict() for each in archived]})
+    elif archived:
         output.table(
             ["folder", "first", "last", "lines", "until"],
-            [(each.folder, each.first, each.last, each.lines, to_iso(to_datetime(each.until))) for each in found],
+            [(each.folder, each.first, each.last, each.lines, to_iso(to_datetime(each.until))) for each in archived],
         )
     else:
         output.note("no entry is that old" if before else "nothing is archived")
@@ -183,12 +183,12 @@ def restore(
     if not Path(file).exists():  # before a room is made for it
         raise ArgumentInvalid(argument="FILE", why=f"there is no {file}")
     with opened(create=True) as it, output.progress("copying") as progress:
-        found = it.operations.restore(file, replace=replace, progress=progress)
+        restored = it.operations.restore(file, replace=replace, progress=progress)
         room = it.store.session.place
     if settings.json:
-        output.as_json({"status": "00", "room": room, "lines": found.lines, "message_count": found.messages})
+        output.as_json({"status": "00", "room": room, "lines": restored.lines, "message_count": restored.messages})
     else:
-        output.say(f"{room}: {found.lines} journal entries, {found.messages} message(s), verified")
+        output.say(f"{room}: {restored.lines} journal entries, {restored.messages} message(s), verified")
 
 
 def _age(text: str, argument: str) -> timedelta:

@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.errors import ProgramInvalid
 from postroom.limits import QUEUE_NAME_CHARS_MAX
 from postroom.model.definitions import Position, Problem, nearest, refuse
 from postroom.model.message import SPHERE
+from postroom.rules.compilation.environment import Environment, called, environment, library_environment, place
+from postroom.rules.compilation.ports import port_of, unusable
 from postroom.rules.compilation.translation import SYSTEM
 from postroom.rules.language import functions
-from postroom.rules.language.body import Body, Call
-from postroom.rules.language.definitions import Expression, Program, PropertyDefinition, RuleDefinition
-from postroom.rules.language.edits import line_column
+from postroom.rules.language.body import Body, Call, Span
+from postroom.rules.language.definitions import (
+    Expression,
+    LibraryDefinition,
+    Program,
+    PropertyDefinition,
+    RuleDefinition,
+)
 from postroom.rules.language.expression import read
-from postroom.rules.language.tokens import Unreadable, tokens_before
+from postroom.rules.language.prolog import Function, Variable
+from postroom.rules.language.tokens import Unreadable, namespaces, tokens_before
+from postroom.store.tables.endpoints import IN, REPLY, Endpoint
 from postroom.store.tables.spheres import ABORTING
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A function or a variable of a program or of a library module."""
+
+    around: Environment
+    each: Function | Variable
+    body: Body
+    at: Callable[[int], Position]
+    library: bool = False
+
+    def __str__(self) -> str:
+        return f"{'function' if isinstance(self.each, Function) else 'variable'} {self.each.name[1]}"
 
 
 @dataclass
@@ -27,19 +51,51 @@ class Subject:
     program: Program
     queues: frozenset[str]  # of the room, besides those of the program
     collections: frozenset[str] = frozenset()
+    endpoints: Mapping[str, Endpoint] | None = None  # that an operator has set; None if there is no room to ask
     bodies: dict[str, Body] = field(default_factory=dict)
     unreadable: list[Problem] = field(default_factory=list)
+    others: list[tuple[RuleDefinition, Expression, Body]] = field(default_factory=list)  # beside the bodies
+    _environments: dict[str, Environment] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for rule in self.program.rules.values():
+            declared = self.program.prolog(rule.module).namespaces
             try:
-                self.bodies[rule.name] = read(rule.body.text, 0, len(rule.body.text))
+                self.bodies[rule.name] = read(rule.body.text, 0, len(rule.body.text), declared)
             except Unreadable as error:
                 self.unreadable.append(Problem(at(rule, rule.body, error.offset), error.what, "syntax"))
+            for each in (each for each in (rule.unless, rule.deadline) if each is not None):
+                try:
+                    body = read(each.text, 0, len(each.text), declared, "in a condition")
+                    self.others.append((rule, each, body))
+                except Unreadable as error:
+                    self.unreadable.append(Problem(at(rule, each, error.offset), error.what, "syntax"))
 
     @property
     def known_queues(self) -> frozenset[str]:
         return self.queues | frozenset(self.program.queues) | {SYSTEM_ERRORS}
+
+    def environment(self, module: str) -> Environment:
+        """The declarations around the expressions of a module."""
+        if module not in self._environments:
+            self._environments[module] = environment(self.program, module)
+        return self._environments[module]
+
+    def declarations(self) -> Iterator[Declared]:
+        """Every function and variable that the program and its library modules declare."""
+        for module in self.program.modules:
+            around = self.environment(module)
+            for each, body in around.prolog.bodies.items():
+                yield Declared(around, each, body, partial(place, around))
+        for name in self.program.libraries:
+            around = library_environment(self.program.libraries, name)
+            for each, body in around.prolog.bodies.items():
+                yield Declared(around, each, body, partial(place, around), library=True)
+
+    def expressions(self) -> Iterator[tuple[RuleDefinition, Expression, Body]]:
+        """Every expression of a rule."""
+        yield from ((rule, rule.body, body) for rule, body in self.rules())
+        yield from self.others
 
     def rules(self) -> Iterator[tuple[RuleDefinition, Body]]:
         for rule in self.program.rules.values():
@@ -47,13 +103,20 @@ class Subject:
                 yield rule, self.bodies[rule.name]
 
 
+#: Of Web Services, those that the text names.
+EXTENSIONS = ("WS-ReliableMessaging", "WS-Security")
 Found = Iterator[tuple[Position, str]]
 Check = Callable[[Subject], Found]
 
 
-def check(program: Program, queues: frozenset[str], collections: frozenset[str] = frozenset()) -> Subject:
+def check(
+    program: Program,
+    queues: frozenset[str],
+    collections: frozenset[str] = frozenset(),
+    endpoints: Mapping[str, Endpoint] | None = None,
+) -> Subject:
     """Every check; raises with all problems found, in the order of the text."""
-    subject = Subject(program, queues, collections)
+    subject = Subject(program, queues, collections, endpoints)
     problems = list(subject.unreadable)
     for one in CHECKS:
         problems += [Problem(where, what, one.__name__.replace("_", "-")) for where, what in one(subject)]
@@ -64,9 +127,7 @@ def check(program: Program, queues: frozenset[str], collections: frozenset[str] 
 
 def at(definition: RuleDefinition | PropertyDefinition, expression: Expression, offset: int) -> Position:
     """A place inside an expression, as a place in its file."""
-    line, column = line_column(expression.text, min(offset, len(expression.text)))
-    start = expression.column - 1 if line == 1 else 0
-    return Position(definition.position.file, expression.line + line - 1, column + start)
+    return expression.place(definition.position.file, offset)
 
 
 # --- definitions -------------------------------------------------------------------------------------------------
@@ -75,19 +136,25 @@ def at(definition: RuleDefinition | PropertyDefinition, expression: Expression, 
 def name_unique(subject: Subject) -> Found:
     """Queues and slicings share their names: a rule may be for either."""
     seen: dict[tuple[str, str], Position] = {}
-    for each in subject.program.definitions:
-        group = "place" if each.what in ("queue", "slicing") else each.what
-        first = seen.setdefault((group, each.name), each.position)
-        if first is not each.position:
-            yield each.position, f"the name {each.name} is taken: see {first}"
+    for definition in subject.program.definitions:
+        group = "place" if definition.what in ("queue", "slicing") else definition.what
+        names = [(group, definition.name)]
+        if isinstance(
+            definition, LibraryDefinition
+        ):  # imports, and printed programs, know them by the names of their files
+            names.append(("file", definition.file))
+        for name in names:
+            first = seen.setdefault(name, definition.position)
+            if first is not definition.position:
+                yield definition.position, f"the name {name[1]} is taken: see {first}"
 
 
 def name_form(subject: Subject) -> Found:
-    for each in subject.program.definitions:
-        if len(each.name) > QUEUE_NAME_CHARS_MAX:
-            yield each.position, f"a name has at most {QUEUE_NAME_CHARS_MAX} characters"
-        if each.what == "queue" and each.name == SYSTEM_ERRORS:
-            yield each.position, f"{SYSTEM_ERRORS} is reserved, for errors that have no other queue"
+    for definition in subject.program.definitions:
+        if len(definition.name) > QUEUE_NAME_CHARS_MAX:
+            yield definition.position, f"a name has at most {QUEUE_NAME_CHARS_MAX} characters"
+        if definition.what == "queue" and definition.name == SYSTEM_ERRORS:
+            yield definition.position, f"{SYSTEM_ERRORS} is reserved, for errors that have no other queue"
 
 
 def gateway_clauses(subject: Subject) -> Found:
@@ -102,17 +169,61 @@ def reliable_persistent(subject: Subject) -> Found:
             yield queue.position, f"reliable messaging needs mode persistent; {queue.name} is {queue.mode}"
 
 
+def extension_known(subject: Subject) -> Found:
+    """What nothing here can do is refused: a message that is not signed as a policy wants must not go out."""
+    for queue in subject.program.queues.values():
+        named = [policy.extension for policy in queue.policies]
+        for policy in queue.policies:
+            if policy.extension not in EXTENSIONS:
+                known = ", ".join(EXTENSIONS)
+                yield queue.position, f"no Web Service extension {policy.extension}; there are {known}"
+            elif named.count(policy.extension) > 1:
+                yield queue.position, f"{queue.name} uses {policy.extension} twice"
+
+
+def interface_usable(subject: Subject) -> Found:
+    """What a WSDL and its policies say is known when the program is loaded, not when the first message goes out."""
+    for queue in subject.program.queues.values():
+        if "Gateway" in queue.kind:
+            why = unusable(queue)
+            if why is not None:
+                yield queue.position, why
+
+
+def gateway_known(subject: Subject) -> Found:
+    """An endpoint is an operator's; a program that names one that is not there would lose messages in silence."""
+    taken: dict[tuple[str, str], str] = {}
+    agreed: dict[str, tuple[str, str]] = {}  # by port: who named it first, and with which terms
+    for queue in subject.program.queues.values() if subject.endpoints is not None else ():
+        assert subject.endpoints is not None
+        port = None if unusable(queue) else port_of(queue, subject.endpoints)
+        if isinstance(port, str):
+            yield queue.position, port
+            continue
+        if port is not None and port.terms is not None:
+            first, terms = agreed.setdefault(port.endpoint, (queue.name, port.terms))
+            if terms != port.terms:
+                yield queue.position, f"{first} has another interface or policy for the port {port.endpoint}"
+        if port is not None and port.direction in (IN, REPLY):
+            first = taken.setdefault((port.endpoint, port.direction), queue.name)
+            if first != queue.name:
+                yield (
+                    queue.position,
+                    f"what comes from {port.endpoint} goes to {first}; {queue.name} cannot have it too",
+                )
+
+
 def error_queue_known(subject: Subject) -> Found:
-    for each in subject.program.definitions:
-        errorqueue = getattr(each, "errorqueue", None)
+    for definition in subject.program.definitions:
+        errorqueue = getattr(definition, "errorqueue", None)
         if errorqueue is None:
             continue
         if errorqueue not in subject.known_queues:
-            yield each.position, f"no queue {errorqueue} for errors{nearest(errorqueue, subject.known_queues)}"
-        elif errorqueue == each.name and each.what == "queue":
-            yield each.position, f"{each.name} cannot take its own errors: they would go round for ever"
+            yield definition.position, f"no queue {errorqueue} for errors{nearest(errorqueue, subject.known_queues)}"
+        elif errorqueue == definition.name and definition.what == "queue":
+            yield definition.position, f"{definition.name} cannot take its own errors: they would go round for ever"
         elif errorqueue in subject.program.queues and subject.program.queues[errorqueue].kind == "echo":
-            yield each.position, f"{errorqueue} is an echo queue and cannot take errors"
+            yield definition.position, f"{errorqueue} is an echo queue and cannot take errors"
 
 
 def property_queues(subject: Subject) -> Found:
@@ -140,25 +251,30 @@ def property_value(subject: Subject) -> Found:
         for value in each.values:
             if value.value is None:
                 continue
+            around = subject.environment(each.module)
             try:
-                body = read(value.value.text, 0, len(value.value.text))
+                body = read(value.value.text, 0, len(value.value.text), around.prolog.namespaces)
             except Unreadable as error:
                 yield at(each, value.value, error.offset), error.what
                 continue
             if body.updating:
                 yield at(each, value.value, 0), f"property {each.name}: a value cannot contain an action"
             for call in body.calls:
-                why = functions.refusal(call.name)
+                why = _refusal(call, value.value.text, around)
                 ours = call.name in functions.OURS and call.name != "qs:message"
-                if why or ours:
-                    yield at(each, value.value, call.start), why or f"{call.name}() is for rules, not for properties"
+                if why or ours or called(call) in around.seeing:
+                    problem = f"{_written(call, value.value.text)}() is for rules, not for properties"
+                    yield at(each, value.value, call.start), why or problem
 
 
 def slicing_property(subject: Subject) -> Found:
-    for each in subject.program.slicings.values():
-        if each.property not in subject.program.properties and each.property != "connection":
+    for slicing in subject.program.slicings.values():
+        if slicing.property not in subject.program.properties and slicing.property != "connection":
             known = subject.program.properties
-            yield each.position, f"slicing {each.name}: no property {each.property}{nearest(each.property, known)}"
+            yield (
+                slicing.position,
+                f"slicing {slicing.name}: no property {slicing.property}{nearest(slicing.property, known)}",
+            )
 
 
 # --- rules -------------------------------------------------------------------------------------------------------
@@ -188,11 +304,21 @@ def conditional(subject: Subject) -> Found:
             )
 
 
+def absence(subject: Subject) -> Found:
+    """A rule that waits for something has one thing to do if it does not come."""
+    for rule, body in subject.rules():
+        if rule.unless is not None and body.conditional:
+            if not rule.body.text.startswith("if"):
+                yield at(rule, rule.body, 0), f"rule {rule.name}: behind unless … the body begins with if"
+            elif body.otherwise:
+                yield at(rule, rule.body, 0), f"rule {rule.name}: a rule with unless has no else"
+
+
 def only_actions(subject: Subject) -> Found:
     for rule, body in subject.rules():
         for span in body.values if body.updating else ():
-            said = rule.body.text[span.start : span.end].split("\n")[0][:40]
-            yield at(rule, rule.body, span.start), f"rule {rule.name}: {said!r} is a value; a rule returns actions"
+            line = rule.body.text[span.start : span.end].split("\n")[0][:40]
+            yield at(rule, rule.body, span.start), f"rule {rule.name}: {line!r} is a value; a rule returns actions"
 
 
 def queue_known(subject: Subject) -> Found:
@@ -243,38 +369,143 @@ def reset_slicing(subject: Subject) -> Found:
 
 
 def function_allowed(subject: Subject) -> Found:
-    for rule, body in subject.rules():
+    for rule, expression, body in subject.expressions():
         for call in body.calls:
-            why = functions.refusal(call.name)
+            why = _refusal(call, expression.text, subject.environment(rule.module))
             if why is not None:
-                yield at(rule, rule.body, call.start), f"rule {rule.name}: {why}"
+                yield at(rule, expression, call.start), f"rule {rule.name}: {why}"
+    for declaration in subject.declarations():
+        for call in declaration.body.calls:
+            why = _refusal(call, declaration.around.prolog.text, declaration.around)
+            if why is not None:
+                yield declaration.at(call.start), f"{declaration}: {why}"
+
+
+def _written(call: Call, text: str) -> str:
+    """The name of a function as it is written."""
+    return text[call.start : call.opening - (not call.reference)].rstrip()
+
+
+def _refusal(call: Call, text: str, around: Environment) -> str | None:
+    """Why a function may not be called: it is none of the module's, of its libraries', of XQuery's or of ours."""
+    name, arity = called(call)
+    if (name, arity) in around.functions:
+        return None
+    takes = sorted(count for known, count in around.functions if known == name)
+    if takes:
+        return f"{_written(call, text)}() takes {' or '.join(map(str, takes))} arguments, not {arity}"
+    why = functions.refusal(name)
+    return None if why is None else why.replace(f"{name}()", f"{_written(call, text)}()")
 
 
 def function_arguments(subject: Subject) -> Found:
     """Our own functions take literal names, so that what a rule reads is known before it runs."""
-    for rule, body in subject.rules():
+    for rule, expression, body in subject.expressions():
         for call in body.calls:
             wanted = functions.OURS.get(call.name)
             if wanted is None:
                 continue
-            what = _misused(call, wanted, rule, subject)
+            what = _misused(call, wanted, rule.target, subject)
+            if what is None and rule.unless is not None and call.name == "qs:queue" and not call.arguments:
+                what = "name the queue: the current message of a rule with unless has waited in another one"
             if what is not None:
-                yield at(rule, rule.body, call.start), f"rule {rule.name}: {what}"
+                yield at(rule, expression, call.start), f"rule {rule.name}: {what}"
+    for declaration in subject.declarations():
+        for call in declaration.body.calls:
+            what = _misplaced(call, declaration) or (
+                _misused(call, functions.OURS[call.name], None, subject) if call.name in functions.OURS else None
+            )
+            if what is not None:
+                yield declaration.at(call.start), f"{declaration}: {what}"
+
+
+def _misplaced(call: Call, declared: Declared) -> str | None:
+    """Why one of our functions cannot be called in a declaration."""
+    ours = call.name in functions.OURS
+    if isinstance(declared.each, Variable) and (ours or called(call) in declared.around.seeing):
+        name = _written(call, declared.around.prolog.text)
+        return f"a variable is evaluated once, for all messages, and cannot call {name}(); declare a function"
+    if ours and declared.library:
+        return f"a library module cannot call {call.name}(): give its functions what they look at as an argument"
+    if call.name in ("qs:slice", "qs:slicekey"):
+        return f"{call.name}() depends on the rule: give it to the function as an argument"
+    return None
 
 
 def variable_name(subject: Subject) -> Found:
-    """Variables of our own namespace hold what surrounds a rule: through them it would see its neighbours."""
-    expressions: list[tuple[RuleDefinition | PropertyDefinition, Expression]] = []
-    expressions += [(rule, rule.body) for rule in subject.program.rules.values()]
+    """Variables of our own namespace hold what surrounds a rule: through them it would see its neighbours.
+
+    Any prefix may be made to mean it: only variables that are declared, and those of a catch, have a namespace.
+    """
+    for rule in subject.program.rules.values():
+        for expression in (each for each in (rule.body, rule.unless, rule.deadline) if each is not None):
+            names = _variables(expression.text, Span(0, len(expression.text)), subject.environment(rule.module))
+            yield from ((at(rule, expression, offset), what) for offset, what in names)
     for each in subject.program.properties.values():
-        expressions += [(each, value.value) for value in each.values if value.value is not None]
-    for definition, expression in expressions:
-        for token in tokens_before(expression.text, 0, len(expression.text))[0]:
-            if token.kind == "variable" and ":" in token.text:  # any prefix may be made to mean our namespace
-                yield at(definition, expression, token.start), f"{token.text}: a variable's name has no prefix"
+        around = subject.environment(each.module)
+        for value in (value.value for value in each.values if value.value is not None):
+            names = _variables(value.text, Span(0, len(value.text)), around)
+            yield from ((at(each, value, offset), what) for offset, what in names)
+    for declared in subject.declarations():
+        span = declared.each.body if isinstance(declared.each, Function) else declared.each.value
+        names = _variables(declared.around.prolog.text, span, declared.around)
+        yield from ((declared.at(offset), what) for offset, what in names)
 
 
-def _misused(call: Call, wanted: tuple[int, ...], rule: RuleDefinition, subject: Subject) -> str | None:
+def _variables(text: str, span: Span, around: Environment) -> Iterator[tuple[int, str]]:
+    """The variables in a namespace that nothing declares."""
+    tokens, problem = tokens_before(text, *span)
+    prefixed = [token for token in tokens if token.kind == "variable" and ":" in token.text]
+    constructed = namespaces(text, *span) if prefixed and problem is None else []
+    for token in prefixed:
+        here = {each.prefix: each.uri for each in constructed if each.start <= token.start < each.end}
+        name = functions.expanded(token.text[1:], {**around.prolog.namespaces, **here})
+        if name is None or (name not in around.variables and name[0] != functions.ERRORS):
+            yield token.start, f"{token.text}: a variable with a prefix is one that the program declares, or $err:code"
+
+
+def library_updates(subject: Subject) -> Found:
+    """Library modules go to the processor as they are, and it knows no updates."""
+    for declaration in subject.declarations():
+        for transform in declaration.body.transforms if declaration.library else ():
+            where = declaration.at(transform.keyword.start)
+            yield (
+                where,
+                f"{declaration}: copy … modify is for programs; a library module is read by the processor as it is",
+            )
+
+
+def import_known(subject: Subject) -> Found:
+    """Imports find library modules among those that were loaded, and nowhere else."""
+    libraries = subject.program.libraries
+    arounds = [subject.environment(module) for module in subject.program.modules]
+    arounds += [library_environment(libraries, name) for name in libraries]
+    for around in arounds:
+        for each in around.prolog.imports:
+            where, known = place(around, each.span.start), libraries.get(each.uri)
+            if known is None:
+                yield where, f"no library module {each.uri} is loaded{nearest(each.uri, libraries)}; load its file, too"
+                continue
+            for file in each.files:
+                if file.replace("\\", "/").rpartition("/")[2] != known.file:
+                    yield where, f"the library module {each.uri} was loaded from {known.file}, not from {file}"
+            if around.prolog.uri and around.prolog.uri in _imported(each.uri, libraries):
+                yield where, f"the library module {around.prolog.uri} imports itself, by way of {each.uri}"
+
+
+def _imported(uri: str, libraries: Mapping[str, LibraryDefinition]) -> set[str]:
+    """A library module and all that it imports, at whatever depth."""
+    names: set[str] = set()
+    todo = {uri}
+    while todo:
+        name = todo.pop()
+        names.add(name)
+        around = library_environment(libraries, name) if name in libraries else Environment()
+        todo |= {each.uri for each in around.prolog.imports} - names
+    return names
+
+
+def _misused(call: Call, wanted: tuple[int, ...], target: str | None, subject: Subject) -> str | None:
     name = call.name
     if call.reference or call.arrow:
         return f"{name} must be called by its name, as in {name}({'…' if max(wanted) else ''})"
@@ -283,8 +514,8 @@ def _misused(call: Call, wanted: tuple[int, ...], rule: RuleDefinition, subject:
     if any(literal is None for literal in call.literals):
         return f"{name}() takes a name in quotes"
     literal = call.literals[0] if call.literals else None
-    if name in ("qs:slice", "qs:slicekey") and rule.target not in subject.program.slicings:
-        return f"{name}() is for rules on slicings; {rule.target} is a queue"
+    if name in ("qs:slice", "qs:slicekey") and target not in subject.program.slicings:
+        return f"{name}() is for rules on slicings; {target} is a queue"
     if name == "qs:queue" and literal is not None and literal not in subject.known_queues:
         return f"no queue {literal}{nearest(literal, subject.known_queues)}"
     if name == "collection" and literal not in subject.collections | frozenset(subject.program.collections):
@@ -306,6 +537,9 @@ CHECKS: tuple[Check, ...] = (
     name_form,
     gateway_clauses,
     reliable_persistent,
+    extension_known,
+    interface_usable,
+    gateway_known,
     error_queue_known,
     property_queues,
     property_fixed,
@@ -313,6 +547,7 @@ CHECKS: tuple[Check, ...] = (
     slicing_property,
     rule_target,
     conditional,
+    absence,
     only_actions,
     queue_known,
     property_settable,
@@ -321,4 +556,6 @@ CHECKS: tuple[Check, ...] = (
     function_allowed,
     function_arguments,
     variable_name,
+    library_updates,
+    import_known,
 )

@@ -2,25 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from postroom.model.types import MessageType
-from postroom.rules.compilation.plan import Index, Plan, PlannedProperty, QueuePlan, Target
+from postroom.rules.compilation.environment import (
+    Environment,
+    environment,
+    finished,
+    library_edited,
+    library_environment,
+    reference,
+)
+from postroom.rules.compilation.plan import (
+    CATCHING,
+    Absence,
+    Index,
+    Plan,
+    PlannedProperty,
+    Query,
+    QueuePlan,
+    Source,
+    Target,
+)
 from postroom.rules.compilation.translation import (
     SYSTEM,
+    Composed,
     Surroundings,
     casts,
+    closing_edits,
     collection_variable,
+    composed,
     computed,
+    declared,
     indexed,
     prolog,
-    translated,
 )
-from postroom.rules.language.definitions import Expression, Program, RuleDefinition
+from postroom.rules.compilation.updates import update_edits
+from postroom.rules.language.body import Body
+from postroom.rules.language.definitions import Expression, Program, PropertyDefinition, RuleDefinition
 from postroom.rules.language.edits import Edit, Edited, edited
 from postroom.rules.language.expression import read
+
+_TRY = re.compile(r"\btry\b")
 
 
 def compiled(
@@ -37,21 +63,18 @@ def compiled(
     indexes: dict[str, Index] = {}
     for queue in program.watched:  # what some rule reads by an index, others must keep up to date
         reader = Surroundings(program, queue, mark, filled=filled)
-        for rule in program.rules_of(queue):
-            translated(rule, reader)
+        for _ in _groups(program, reader):
+            pass
         indexes |= reader.indexes
     indexed_queues = frozenset(index.queue for index in indexes.values())
-    arounds, bodies = {}, {}
-    for queue in program.watched:
-        around = arounds[queue] = Surroundings(program, queue, mark, indexed_queues, filled)
-        rules = enumerate(program.rules_of(queue))
-        bodies[queue] = [(rule, translated(rule, around, number)) for number, rule in rules]
+    arounds = {queue: Surroundings(program, queue, mark, indexed_queues, filled) for queue in program.watched}
+    groups = {queue: list(_groups(program, arounds[queue])) for queue in program.watched}
     masters = dict.fromkeys(program.collections, "<c/>") | dict(collections or {})
     # A worker reads the documents of a query it has not seen: other documents are another query.
     edition = blake2b("".join(masters.values()).encode(), digest_size=8).hexdigest()
     targets = {name: target(program, name, indexes, mark) for name in _reachable(program)}
     queues = {
-        queue: _queue_plan(program, arounds[queue], bodies[queue], indexes, masters, edition)
+        queue: _queue_plan(program, arounds[queue], groups[queue], indexes, masters, edition)
         for queue in program.watched
     }
     errors = {queue: tuple(program.error_queues(queue, None)) for queue in [*program.watched, *program.queues]}
@@ -60,7 +83,43 @@ def compiled(
             errors[f"{queue} {rule.name}"] = tuple(program.error_queues(queue, rule.name))
     echoes = tuple(each.name for each in program.queues.values() if each.kind == "echo")
     parameters = {collection_variable(name): text for name, text in masters.items()}
-    return Plan(version, mark, queues, targets, indexes, parameters, types or {}, errors, echoes, known)
+    absences = {
+        rule.due: Absence(rule.waiting, rule.target if rule.target in program.slicings else None)
+        for rule in program.rules.values()
+        if rule.unless is not None
+    }
+    return Plan(version, mark, queues, targets, indexes, parameters, types or {}, errors, echoes, known, absences)
+
+
+@dataclass
+class Group:
+    """Rules of a queue, one after another, whose modules have the same declarations: one query."""
+
+    around: Surroundings
+    first: int  # the number of the first rule
+    rules: list[tuple[RuleDefinition, Composed]] = field(default_factory=list)
+    bodies: list[Body] = field(default_factory=list)
+
+    @property
+    def numbers(self) -> range:
+        return range(self.first, self.first + len(self.rules))
+
+
+def _groups(program: Program, around: Surroundings) -> Iterator[Group]:
+    groups: list[Group] = []
+    for number, rule in enumerate(program.rules_of(around.queue)):
+        known = environment(program, rule.module)
+        if not groups or groups[-1].around.environment.key != known.key:
+            groups.append(Group(around.within(known), number))
+        group = groups[-1]
+        body = read(rule.body.text, 0, len(rule.body.text), known.prolog.namespaces)
+        group.rules.append((rule, composed(rule, group.around, number, body)))
+        others = [each for each in (rule.unless, rule.deadline) if each is not None]
+        group.bodies.append(body)
+        group.bodies += [read(other.text, 0, len(other.text), known.prolog.namespaces) for other in others]
+    for group in groups:
+        declared(group.around, group.bodies)  # what functions read
+        yield group
 
 
 def _reachable(program: Program) -> dict[str, None]:
@@ -92,89 +151,162 @@ def target(program: Program, queue: str, indexes: Mapping[str, Index], mark: str
         echo=bool(defined and defined.kind == "echo"),
         connection=bool(defined and defined.kind == "incomingGateway"),
     )
-    return replace(made, entry_query=_entry_query(program, queue, indexes, mark)) if properties or mine else made
+    if not properties and not mine:
+        return made
+    return replace(made, entry_queries=tuple(_entry_queries(program, queue, indexes, mark)))
 
 
-def _worked_out(program: Program, queue: str, indexes: Mapping[str, Index], mark: str) -> list[str]:
-    """The expressions for what a new message of a queue gets; over $qs:message, $qs:p (explicit) and $qs:h."""
-    parts = []
+def _properties(
+    program: Program, queue: str, known: Environment, mark: str
+) -> Iterator[tuple[PropertyDefinition, Expression, Edited, str]]:
+    """Properties of a queue with values under the same declarations: each with its value, and as it is computed."""
     for each in program.properties_of(queue):
         value = each.value_for(queue)
-        if value is not None:
-            parts.append(computed(each, property_value(value), mark))
-    parts += [indexed(index, mark) for index in indexes.values() if index.queue == queue]
-    return parts
+        if value is not None and environment(program, each.module).key == known.key:
+            expression = property_value(value, known)
+            yield each, value, expression, computed(each, expression.text, mark)
 
 
-def property_value(value: Expression) -> Expression:
+def _foreign(program: Program, queue: str, known: Environment) -> bool:
+    """Whether a property of a queue has a value under other declarations."""
+    return any(
+        each.value_for(queue) is not None and environment(program, each.module).key != known.key
+        for each in program.properties_of(queue)
+    )
+
+
+def _worked_out(program: Program, queue: str, indexes: Mapping[str, Index], mark: str, known: Environment) -> list[str]:
+    """The expressions for what a new message of a queue gets; over $qs:message, $qs:p (explicit) and $qs:h."""
+    parts = [text for _, _, _, text in _properties(program, queue, known, mark)]
+    return parts + [indexed(index, mark) for index in indexes.values() if index.queue == queue]
+
+
+def property_value(value: Expression, known: Environment) -> Edited:
     """A value expression with our own functions in XQuery's words."""
-    body = read(value.text, 0, len(value.text))
-    edits = [Edit(each.start, each.end, "$qs:message") for each in body.calls if each.name == "qs:message"]
-    return Expression(edited(value.text, 0, len(value.text), edits).text, value.line, value.column)
+    body = read(value.text, 0, len(value.text), known.prolog.namespaces, "in a value")
+    edits = [Edit(call.start, call.end, "$qs:message") for call in body.calls if call.name == "qs:message"]
+    edits += [*closing_edits(body), *update_edits(body)]
+    return edited(value.text, 0, len(value.text), edits)
 
 
-def _entry_query(program: Program, queue: str, indexes: Mapping[str, Index], mark: str) -> str:
-    """The query for messages that come from outside: type what the sender gave, work out the rest."""
-    parts = _worked_out(program, queue, indexes, mark)
+def _entry_queries(program: Program, queue: str, indexes: Mapping[str, Index], mark: str) -> Iterator[Query]:
+    """For messages that come from outside: type what the sender gave, work out the rest.
+
+    One query for each of the declarations that values have around them; nearly always it is one.
+    """
+    valued = [each for each in program.properties_of(queue) if each.value_for(queue) is not None]
+    arounds = {known.key: known for known in (environment(program, each.module) for each in valued)}
     given = "".join(
         f'if (@n = "{each.name}") then qs:as-{each.type}("{each.name}", string(.)) else '
         for each in program.properties_of(queue)
     )
     types = {each.type: None for each in program.properties_of(queue)}
-    set_by_sender = f"let $qs:p := $qs:m/p ! ({given}qs:as-given(@n, qs:given(.))) return"
-    said = f"{set_by_sender} ({', '.join(['$qs:p', *parts])})"
-    return (
-        f"{prolog(mark, ())} {casts(types, mark)}\n"
-        f"for $qs:m in /b/m let $qs:message := qs:doc($qs:m/d) let $qs:h := () return "
-        f"{answered(_guarded(said, 0, mark, careful=True))}"
-    )
+    set_by_sender = f"let $qs:p := $qs:m/Q{{}}p ! ({given}qs:as-given(@n, qs:given(.))) return"
+    for number, known in enumerate(arounds.values() or (Environment(),)):
+        around = Surroundings(program, queue, mark, environment=known)
+        parts = ["$qs:p"] if not number else []
+        parts += _worked_out(program, queue, {} if number else indexes, mark, known)
+        parts_text = f"{set_by_sender} ({', '.join(parts)})"
+        ours = (
+            f"for $qs:m in /Q{{}}b/Q{{}}m let $qs:message := qs:doc($qs:m/Q{{}}d) let $qs:h := () return "
+            f"{answered(_guarded(parts_text, 0, mark, careful=True))}"
+        )
+        written = [value.text for _, value, _ in _valued(program, [queue], around)]
+        text = f"{prolog(mark, (), around)} {casts(types, mark)}{_catching(known, written)}\n{ours}"
+        text = finished(text, known, mark)
+        sources = sources_of(text, _declared(around), _valued(program, [queue], around))
+        yield Query(text, sources=sources, libraries=_libraries(known))
 
 
-def answered(said: str) -> str:
+def _declared(around: Surroundings, bodies: Sequence[Body] = ()) -> list[tuple[Edited, Expression, str]]:
+    """The declarations of a query that someone wrote."""
+    made, known = declared(around, bodies), around.environment
+    return [] if made is None or known.where is None else [(made, known.where, known.file)]
+
+
+def _valued(program: Program, queues: Iterable[str], around: Surroundings) -> list[tuple[Edited, Expression, str]]:
+    return [
+        (expression, value, each.position.file)
+        for queue in queues
+        if not _foreign(program, queue, around.environment) or queue == around.queue
+        for each, value, expression, _ in _properties(program, queue, around.environment, around.mark)
+    ]
+
+
+def _catching(known: Environment, written: Iterable[str]) -> str:
+    """A mark on queries in which someone catches errors."""
+    texts = [known.prolog.text, *(source.said.text for _, source in _libraries(known)), *written]
+    return f" {CATCHING}" if any(_TRY.search(text) for text in texts) else ""
+
+
+def _libraries(known: Environment) -> tuple[tuple[str, Source], ...]:
+    """The library modules that some declarations import, at whatever depth."""
+    libraries: dict[str, tuple[str, Source]] = {}
+    todo = [each.uri for each in known.prolog.imports]
+    while todo:
+        uri = todo.pop()
+        if uri not in libraries:
+            library = known.libraries[uri]
+            source = Source(
+                1, library_edited(known.libraries, uri), Expression(library.text, 1, 1), library.position.file
+            )
+            libraries[uri] = (reference(known.libraries, uri), source)
+            todo += [each.uri for each in library_environment(known.libraries, uri).prolog.imports]
+    return tuple(libraries.values())
+
+
+def sources_of(text: str, *written: Iterable[tuple[Edited, Expression, str]]) -> tuple[Source, ...]:
+    """Where each piece stands in a query; they stand there in this order, each on lines of its own."""
+    sources, at = [], 0
+    for made, expression, file in (each for some in written for each in some):
+        begin = text.find(f"\n{made.text}\n", at)
+        if begin >= 0:
+            sources.append(Source(text.count("\n", 0, begin) + 2, made, expression, file))
+            at = begin + len(made.text)
+    return tuple(sources)
+
+
+def answered(text: str) -> str:
     """What is said of each message, in their order."""
-    return f"($qs:r, {said})"
+    return f"($qs:r, {text})"
 
 
-def _guarded(said: str, number: int, mark: str, *, careful: bool) -> str:
+def _guarded(text: str, number: int, mark: str, *, careful: bool) -> str:
     """An expression whose errors are caught.
 
     Saxon cannot catch an error when a part of the answer is written (XTDE3530), and it writes as early as it can. A
     careful answer is gathered in an element of its own, which is looked into when it is whole; that is slower.
     """
-    caught = f'<x-{mark} r="{number}" c="{{$err:code}}" v="{{$err:description}}"/>'
+    caught = (
+        f'<x-{mark} r="{number}" c="{{$err:code}}" v="{{$err:description}}" l="{{$err:line-number}}" '
+        f'o="{{$err:column-number}}" m="{{$err:module}}"/>'
+    )
     if not careful:
-        return f"(try {{ {said} }} catch * {{ {caught} }})"
-    return f"(try {{ <g-{mark}>{{ {said} }}</g-{mark}> }} catch * {{ <g-{mark}>{{ {caught} }}</g-{mark}> }})/node()"
+        return f"(try {{ {text} }} catch * {{ {caught} }})"
+    # Not a direct constructor, which would say what names without a prefix mean inside of it.
+    made = f"element Q{{}}g-{mark}"
+    return f"(try {{ {made} {{ {text} }} }} catch * {{ {made} {{ {caught} }} }})/node()"
 
 
 def _queue_plan(
     program: Program,
     around: Surroundings,
-    bodies: list[tuple[RuleDefinition, Edited]],
+    groups: Sequence[Group],
     indexes: Mapping[str, Index],
     collections: Iterable[str],
     edition: str,
 ) -> QueuePlan:
-    for rule, _ in bodies:
+    rules = [rule for group in groups for rule, _ in group.rules]
+    for rule in rules:
         if rule.target in program.slicings:
             around.slicing(rule.target)
     inherited = tuple(each.name for each in program.properties.values() if each.inherited)
-    before = f"{head(program, around, indexes, tuple(collections))} (: {edition} :)"
-
-    def query(careful: bool) -> str:
-        calls = (
-            rule_call(program, around, number, rule, body.text, careful=careful)
-            for number, (rule, body) in enumerate(bodies)
-        )
-        return f"{before}\n{main(', '.join(calls))}"
-
     definition = program.queues.get(around.queue)
     return QueuePlan(
         around.queue,
         definition.priority if definition else 0,
-        query(careful=False),
-        query(careful=True),
-        tuple(rule.name for rule, _ in bodies),
+        tuple(_query(program, group, indexes, tuple(collections), edition) for group in groups),
+        tuple(rule.name for rule in rules),
         tuple(around.reads),
         tuple(around.properties),
         tuple(around.system),
@@ -184,13 +316,43 @@ def _queue_plan(
     )
 
 
-def head(program: Program, around: Surroundings, indexes: Mapping[str, Index], collections: tuple[str, ...]) -> str:
-    """Everything before the query itself, on one line."""
-    mark = around.mark
+def _query(
+    program: Program, group: Group, indexes: Mapping[str, Index], collections: tuple[str, ...], edition: str
+) -> Query:
+    around, known = group.around, group.around.environment
+    written = [rule.body.text for rule, _ in group.rules] + [
+        value.text for _, value, _ in _valued(program, around.into, around)
+    ]
+    before = f"{head(program, around, indexes, collections, group.bodies)} (: {edition} :){_catching(known, written)}"
+
+    def text(careful: bool) -> str:
+        calls = (
+            rule_call(program, around, number, rule, body.text, careful=careful)
+            for number, (rule, body) in zip(group.numbers, group.rules, strict=True)
+        )
+        return finished(f"{before}\n{main(', '.join(calls))}", known, around.mark)
+
+    quick = text(careful=False)
+    values = _valued(program, around.into, around)
+    bodies = [(made, expression, rule.position.file) for rule, body in group.rules for made, expression in body.pieces]
+    sources = sources_of(quick, _declared(around, group.bodies), values, bodies)
+    foreign = frozenset(queue for queue in _reachable(program) if _foreign(program, queue, known))
+    return Query(quick, text(careful=True), sources, group.numbers, foreign, _libraries(known))
+
+
+def head(
+    program: Program,
+    around: Surroundings,
+    indexes: Mapping[str, Index],
+    collections: tuple[str, ...],
+    bodies: Sequence[Body],
+) -> str:
+    """Everything before the query itself."""
+    mark, known = around.mark, around.environment
     types = {each.type: None for each in program.properties.values()}
     functions = []
     for queue, number in around.into.items():
-        parts = _worked_out(program, queue, indexes, mark)
+        parts = [] if _foreign(program, queue, known) else _worked_out(program, queue, indexes, mark, known)
         # The form is looked at first: of what is not one document nothing is worked out, so its error is the one told.
         inside = f"let $qs:message := qs:made($b) return ({', '.join(parts)})"
         worked_out = f", (if ($qs:f) then ({inside}) else ())" if parts else ""
@@ -204,16 +366,16 @@ def head(program: Program, around: Surroundings, indexes: Mapping[str, Index], c
         f'declare variable $qs:t{number} := processing-instruction {{ "t-{mark}" }} {{ "{number}" }};'
         for number in around.templates.values()
     ]
-    said = " ".join((prolog(mark, collections), casts(types, mark), *templates, *functions))
-    return said.replace("\n", " ")
+    return " ".join((prolog(mark, collections, around, bodies), casts(types, mark), *templates, *functions))
 
 
 def main(rules: str) -> str:
     """The query itself."""
     return (
-        "let $qs:all := /b/d ! qs:doc(.) "
-        "let $qs:sets := map:merge(/b/s ! map:entry(string(@id), qs:some($qs:all, string(@d)))) "
-        "for $qs:m in /b/m let $qs:message := if ($qs:m/@d) then $qs:all[xs:integer($qs:m/@d)] else qs:doc($qs:m/d) "
+        "let $qs:all := /Q{}b/Q{}d ! qs:doc(.) "
+        "let $qs:sets := map:merge(/Q{}b/Q{}s ! map:entry(string(@id), qs:some($qs:all, string(@d)))) "
+        "for $qs:m in /Q{}b/Q{}m "
+        "let $qs:message := if ($qs:m/@d) then $qs:all[xs:integer($qs:m/@d)] else qs:doc($qs:m/Q{}d) "
         "let $qs:h := tokenize($qs:m/@h) "
         f"return {answered(rules)}"
     )

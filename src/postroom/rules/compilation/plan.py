@@ -10,10 +10,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from postroom.model.definitions import Position
 from postroom.model.types import MessageType
+from postroom.rules.language.definitions import Expression
+from postroom.rules.language.edits import Edited
+from postroom.rules.language.positions import begin_of
 
 #: Behind the number of a rule that passes on the current message as it is.
 SAME = "="
+#: Properties of a message that waits: the moment, in microseconds, and the key of the message that made it wait.
+DUE, ORIGIN = "absence-due", "absence-origin"
+#: In a query with a try that someone wrote.
+CATCHING = "(: catching :)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,44 @@ class PlannedProperty:
     computed: bool = False  # in this queue, by an expression
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A piece of a query that someone wrote: where it stands there, and where it was written."""
+
+    line: int  # of the query, from 1; the piece begins with it
+    made: Edited
+    said: Expression
+    file: str
+
+    def place(self, line: int, column: int) -> Position:
+        """A place in the query, as a place in the file."""
+        lines = self.made.text.split("\n")
+        before = sum(len(each) + 1 for each in lines[: line - self.line])
+        offset = min(before + min(column - 1, len(lines[line - self.line])), len(self.made.text))
+        return self.said.place(self.file, begin_of(self.said.text, self.made.origin(offset)))
+
+    def holds(self, line: int) -> bool:
+        return self.line <= line <= self.line + self.made.text.count("\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is evaluated in one go: rules, or properties, whose modules have the same declarations."""
+
+    text: str
+    careful: str = ""  # the same, slower: a failing rule's answer is held back
+    sources: tuple[Source, ...] = ()
+    rules: range = range(0)  # the numbers of those in it
+    foreign: frozenset[str] = frozenset()  # queues whose properties are computed elsewhere
+    libraries: tuple[tuple[str, Source], ...] = ()  # imported modules, by their addresses
+
+    def place(self, line: int, column: int, module: str = "") -> Position | None:
+        """Where in a file stands what is at a place in the query, or in a library module; None if it is ours."""
+        sources = [source for address, source in self.libraries if address == module] or self.sources
+        origin = next((each for each in sources if each.holds(line)), None)
+        return None if origin is None else origin.place(line, column)
+
+
 @dataclass(frozen=True)
 class Target:
     """What must be worked out for a message before it enters a queue."""
@@ -67,7 +113,7 @@ class Target:
     schema: str | None = None
     echo: bool = False
     connection: bool = False  # every message from outside begins a conversation
-    entry_query: str = ""  # the query that works out properties and index entries for messages from outside
+    entry_queries: tuple[Query, ...] = ()  # work out properties and index entries for messages from outside
 
     @cached_property
     def plain(self) -> bool:
@@ -89,8 +135,7 @@ class QueuePlan:
 
     queue: str
     priority: int
-    query: str
-    careful: str  # the same, slower: a failing rule's answer is held back
+    queries: tuple[Query, ...]
     rules: tuple[str, ...] = ()
     reads: tuple[Read, ...] = ()
     properties: tuple[str, ...] = ()  # shown to the query
@@ -99,10 +144,21 @@ class QueuePlan:
     slicings: tuple[tuple[str, str], ...] = ()  # with rules for this queue: each with its property
     templates: tuple[Template, ...] = ()  # by the number that the query answers with
 
+    def query_of(self, rule: int) -> Query:
+        """The query with a rule, by its number."""
+        return next(query for query in self.queries if rule in query.rules)
+
     @property
     def bare(self) -> bool:
         """Whether the rules ask for nothing but the message itself."""
         return not (self.reads or self.properties or self.system or self.inherited or self.slicings)
+
+
+class Absence(NamedTuple):
+    """A rule that fires when something has not come."""
+
+    waiting: str  # the queue in which messages wait
+    slicing: str | None  # of which it is a rule
 
 
 @dataclass(frozen=True)
@@ -119,9 +175,19 @@ class Plan:
     error_queues: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # "queue" or "queue rule" → levels
     echoes: tuple[str, ...] = ()
     known: frozenset[str] = frozenset()  # every queue of the room
+    absences: Mapping[str, Absence] = field(default_factory=dict)  # by the queue of what is due
 
     def target(self, queue: str) -> Target:
         return self.targets.get(queue) or Target(queue)
 
     def errors_of(self, queue: str, rule: str | None) -> tuple[str, ...]:
         return self.error_queues.get(f"{queue} {rule}") or self.error_queues[queue]
+
+
+def free_of(plan: Plan) -> frozenset[str]:
+    """The queues whose rules look at no other messages and reset no slice."""
+    return frozenset(
+        name
+        for name, queue in plan.queues.items()
+        if not queue.reads and not any('qs:reset("' in query.text for query in queue.queries)
+    )

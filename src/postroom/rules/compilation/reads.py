@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 
 from postroom.rules.compilation.plan import Key
 from postroom.rules.language.body import Binding, Body, Call, Span
-from postroom.rules.language.definitions import Program, RuleDefinition
+from postroom.rules.language.definitions import Program
+from postroom.rules.language.prolog import Prolog
 from postroom.rules.language.tokens import CLOSERS, Token, decoded, tokens
 
 _PATH = frozenset({"/", "//", "@", ".", "*", "::"})
@@ -35,17 +36,28 @@ class Keyed:
     key: Key
 
 
-def keyed_read(rule: RuleDefinition, call: Call, body: Body, program: Program) -> Keyed | None:
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """An expression with what it is made of: the body of a rule, or of a function."""
+
+    text: str
+    body: Body
+    target: str = ""  # of the rule
+    prolog: Prolog = field(default_factory=Prolog)  # of its module
+
+
+def keyed_read(piece: Piece, call: Call, program: Program) -> Keyed | None:
     """How a call of qs:queue can be answered by an index; None if it cannot."""
-    return _Finder(rule, body, program).keyed(call)
+    return _Finder(piece, program).keyed(call)
 
 
 class _Finder:
-    def __init__(self, rule: RuleDefinition, body: Body, program: Program) -> None:
-        self._text = rule.body.text
+    def __init__(self, piece: Piece, program: Program) -> None:
+        self._text = piece.text
         self._tokens, self._starts = _read(self._text)
-        self._rule = rule
-        self._body = body
+        self._target = piece.target
+        self._prolog = piece.prolog
+        self._body = piece.body
         self._program = program
 
     def keyed(self, call: Call) -> Keyed | None:
@@ -56,19 +68,42 @@ class _Finder:
         holder = self._holder(call, at)
         if holder is None or holder.regrouped or not holder.uses or self._renamed(call.start):
             return None
-        found = set()
+        keys = set()
         for use in holder.uses:
             more, at = self._steps(self._behind(use.end))
-            found.add(self._predicate(steps + more, at) if self._is(at, "[") else None)
-        return found.pop() if len(found) == 1 else None
+            keys.add(self._predicate(steps + more, at) if self._is(at, "[") else None)
+        return keys.pop() if len(keys) == 1 else None
 
     def _renamed(self, offset: int) -> bool:
         """Whether names here may be in a namespace that a constructor declares: then they are not those of an index."""
         return any(
-            "xmlns" in self._text[each.start : each.end]
-            for each in self._body.constructors
-            if each.start < offset < each.end
+            "xmlns" in self._text[constructor.start : constructor.end]
+            for constructor in self._body.constructors
+            if constructor.start < offset < constructor.end
         )
+
+    def _named(self, path: Sequence[Token]) -> str:
+        """A path as it means the same in every query: an index is filled where other declarations hold."""
+        prefixes, default = self._prolog.namespaces, self._prolog.default
+        if not prefixes and not default:
+            return self._text[path[0].start : path[-1].end]
+        names, at = [], path[0].start
+        for number, token in enumerate(path):
+            names.append(self._text[at : token.start])
+            at = token.end
+            before = path[number - 1].text if number else ""
+            owner = path[number - 2].text if number > 1 and before == "::" else before
+            axis = number + 1 < len(path) and path[number + 1].text == "::"
+            prefix, _, local = token.text.rpartition(":")
+            if token.kind != "name" or axis or token.text.startswith("Q{"):
+                names.append(token.text)
+            elif prefix in prefixes:
+                names.append(f"Q{{{_braced(prefixes[prefix])}}}{local}")
+            elif not prefix and default and owner not in ("@", "attribute"):
+                names.append(f"Q{{{_braced(default)}}}{local}")
+            else:
+                names.append(token.text)
+        return "".join(names)
 
     def _holder(self, call: Call, at: int) -> Binding | None:
         """The variable that holds the call and nothing else."""
@@ -105,7 +140,7 @@ class _Finder:
                 break
         if at == begin:
             return "", at
-        return self._text[self._tokens[begin].start : self._tokens[at - 1].end], at
+        return self._named(self._tokens[begin:at]), at
 
     def _is_step(self, at: int) -> bool:
         """A name or ``@``; not the beginning of a call, of a constructor, of a test or of a step with an axis."""
@@ -141,8 +176,8 @@ class _Finder:
             for path, value in (sides, sides[::-1]):
                 key = self._key(value) if path and value and _is_path(path) else None
                 if key is not None:
-                    said = self._text[path[0].start : path[-1].end]
-                    return Keyed(f".{steps} ! ({said})" if steps else said, key)
+                    names = self._named(path)
+                    return Keyed(f".{steps} ! ({names})" if steps else names, key)
         return None
 
     def _key(self, value: Sequence[Token], bound: bool = False) -> Key | None:
@@ -153,13 +188,13 @@ class _Finder:
         if len(value) == 1 and first.kind == "variable" and not bound:
             return self._bound(first)
         if bound and first.text in ("/", "//") and _is_path(value):
-            return Key("probe", self._text[first.start : value[-1].end])
+            return Key("probe", self._named(value))
         call = next((each for each in self._body.calls if each.start == first.start), None)
         if call is None:
             return None
         rest = [token for token in value if token.start >= call.end]
         if call.name == "qs:message" and rest and rest[0].text in ("/", "//") and _is_path(rest):
-            return Key("probe", f".{self._text[rest[0].start : rest[-1].end]}")
+            return Key("probe", f".{self._named(rest)}")
         if call.name in ("qs:slicekey", "qs:property") and not rest:
             return self._by_property(call)
         return None
@@ -167,7 +202,7 @@ class _Finder:
     def _by_property(self, call: Call) -> Key | None:
         """Only strings: a number is compared by its value, and an index knows texts."""
         if call.name == "qs:slicekey":
-            name = self._program.slicings[self._rule.target].property
+            name = self._program.slicings[self._target].property
         else:
             name = call.literals[0] or ""
         known = self._program.properties.get(name)
@@ -184,11 +219,15 @@ class _Finder:
         return self._key(inside, bound=True) if inside else None
 
 
+def _braced(uri: str) -> str:
+    return uri.replace("&", "&amp;").replace("{", "&#123;").replace("}", "&#125;")
+
+
 @lru_cache(maxsize=4)
 def _read(text: str) -> tuple[list[Token], list[int]]:
     """The tokens of a body and where each begins; asked for every call in it."""
-    found = tokens(text)
-    return found, [token.start for token in found]
+    words = tokens(text)
+    return words, [token.start for token in words]
 
 
 def _is_conjunction(part: Sequence[Token]) -> bool:

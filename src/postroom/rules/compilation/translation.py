@@ -7,17 +7,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from postroom.limits import INDEXED_CHARS_MAX
+from postroom.rules.compilation.environment import (
+    Environment,
+    call_edits,
+    called,
+    framed,
+    named,
+    parameters,
+    usual_namespaces,
+)
 from postroom.rules.compilation.plan import SAME, Index, Key, Read, Template
-from postroom.rules.compilation.reads import keyed_read
-from postroom.rules.language.body import ELSE, Body, Call, Enqueue, Reset, Span
+from postroom.rules.compilation.reads import Piece, keyed_read
+from postroom.rules.compilation.updates import PLACE, update_edits
+from postroom.rules.language.body import Body, Call, Enqueue, Reset, Span
 from postroom.rules.language.definitions import Expression, Program, PropertyDefinition, RuleDefinition
 from postroom.rules.language.edits import Edit, Edited, edited
 from postroom.rules.language.expression import read
-from postroom.rules.language.functions import NAMESPACE
-from postroom.rules.language.tokens import Token, decoded, tokens
+from postroom.rules.language.functions import OURS
+from postroom.rules.language.prolog import Function
+from postroom.rules.language.tokens import CLOSERS, Token, decoded, tokens
 
 #: What the system knows about every message, and the XQuery type of each.
 SYSTEM = {
@@ -30,6 +41,10 @@ SYSTEM = {
     "created": "dateTime",
     "size": "integer",
 }
+
+
+#: In the place of what is read by a function that nobody calls: anything, as far as Saxon can tell.
+_UNREAD = '$qs:sets("")'
 
 
 @dataclass
@@ -48,6 +63,11 @@ class Surroundings:
     into: dict[str, int] = field(default_factory=dict)  # a number for each target's function
     slicings: dict[str, int] = field(default_factory=dict)  # a number for each slicing with a rule here
     templates: dict[Template, int] = field(default_factory=dict)
+    environment: Environment = field(default_factory=Environment)  # of the rules of one query
+
+    def within(self, environment: Environment) -> Surroundings:
+        """The same for those rules whose module has these declarations: they are a query of their own."""
+        return replace(self, environment=environment, into={})
 
     def number(self, read: Read) -> int:
         if read not in self.reads:
@@ -55,9 +75,9 @@ class Surroundings:
         return self.reads.index(read)
 
     def index(self, queue: str, expression: str) -> str:
-        found = Index(f"{queue} {expression}", queue, expression)
-        self.indexes[found.name] = found
-        return found.name
+        wanted = Index(f"{queue} {expression}", queue, expression)
+        self.indexes[wanted.name] = wanted
+        return wanted.name
 
     def has_index(self, queue: str, expression: str) -> bool:
         return self.filled is None or f"{queue} {expression}" in self.filled
@@ -81,10 +101,74 @@ class Surroundings:
 
 def translated(rule: RuleDefinition, around: Surroundings, number: int = 0, body: Body | None = None) -> Edited:
     """The rule's body as XQuery over ``$qs:message``, ``$qs:m`` and ``$qs:sets``; its actions carry ``number``."""
-    text = rule.body.text
-    body = body or read(text, 0, len(text))
-    inner = [at for span in _values(body) for at in read(text, *span).missing_else]
-    edits = [Edit(at, at, ELSE) for at in inner]  # edits at one place keep their order: the innermost comes first
+    return edited(rule.body.text, 0, len(rule.body.text), _edits(rule, around, number, body))
+
+
+@dataclass(frozen=True)
+class Composed:
+    """A rule as it stands in a query, and the pieces of it that someone wrote, each on lines of its own."""
+
+    text: str
+    pieces: tuple[tuple[Edited, Expression], ...]
+
+
+def composed(rule: RuleDefinition, around: Surroundings, number: int, body: Body | None = None) -> Composed:
+    """A rule for the messages of a queue.
+
+    One that waits for something is two: where a message comes that must be followed by another, it begins to wait; and
+    when its time is over, the rule fires unless the other has come.
+    """
+    text, unless, deadline = rule.body.text, rule.unless, rule.deadline
+    if unless is None or deadline is None:
+        made = translated(rule, around, number, body)
+        return Composed(made.text, ((made, rule.body),))
+    condition, then = _condition(text)
+    edits = _edits(rule, around, number, body)
+    if rule.fires_at(around.queue):
+        if rule.target in around.program.slicings:
+            around.number(_slice_read(rule.target, around.program))  # whether it was reset is told by it
+        outside = [edit for edit in edits if edit.end <= condition.start or edit.start >= condition.end]
+        done = edited(text, 0, len(text), [*outside, Edit(*condition, "true()")])
+        asked = _value(unless, rule, around)
+        return Composed(f"if (\n{asked.text}\n) then () else (\n{done.text}\n)", ((asked, unless), (done, rule.body)))
+    begun = edited(text, 0, then, [edit for edit in edits if edit.end <= then])
+    moment = _value(deadline, rule, around)
+    kept = [f'qs:wait((\n{moment.text}\n), {property_access("created", around)}, "{rule.due}", '
+            f"{property_access('key', around)})"]  # fmt: skip
+    if rule.target in around.program.slicings:
+        name = around.program.slicings[rule.target].property
+        kept.append(f'qs:as-given("{name}", {_slicekey(rule.target, around)})')
+    action = f'{around.function(rule.waiting)}("{number}{SAME}", ($qs:message), ({", ".join(kept)}), $qs:h)'
+    return Composed(f"{begun.text}\n{action} else ()", ((begun, rule.body), (moment, deadline)))
+
+
+def _condition(text: str) -> tuple[Span, int]:
+    """What is in the parentheses of an if, and where its then ends."""
+    words, depth = tokens(text), 0
+    for number, token in enumerate(words):
+        if token.kind == "symbol":
+            depth += (token.text in CLOSERS) - (token.text in CLOSERS.values())
+            if not depth:
+                return Span(words[1].end, token.start), words[number + 1].end
+    raise ValueError(text)  # it was checked
+
+
+def _value(value: Expression, rule: RuleDefinition, around: Surroundings) -> Edited:
+    """An expression of a rule beside its body."""
+    prolog = around.environment.prolog
+    body = read(value.text, 0, len(value.text), prolog.namespaces, "in a condition")
+    piece = Piece(value.text, body, rule.target, prolog)
+    edits = [*closing_edits(body), *update_edits(body)]
+    for call in body.calls:
+        edits += _call_edits(call, piece, around)
+    return edited(value.text, 0, len(value.text), edits)
+
+
+def _edits(rule: RuleDefinition, around: Surroundings, number: int, body: Body | None) -> list[Edit]:
+    text, prolog = rule.body.text, around.environment.prolog
+    body = body or read(text, 0, len(text), prolog.namespaces)
+    inner = [each for span in _values(body) for each in read(text, *span).closings]
+    edits = [Edit(at, at, more) for at, more in inner]  # edits at one place keep their order: the innermost comes first
     for enqueue in body.enqueues:
         edits += _enqueue_edits(enqueue, number, around, body, text)
     for reset in body.resets:
@@ -92,15 +176,48 @@ def translated(rule: RuleDefinition, around: Surroundings, number: int = 0, body
     edits += [Edit(each.start, each.start, "(") for each in body.lists]
     done = Counter(inner)
     for at, closing in body.closings:
-        if closing == ELSE and done[at]:
-            done[at] -= 1
+        if done[at, closing]:
+            done[at, closing] -= 1
         else:
             edits.append(Edit(at, at, closing))
+    edits += update_edits(body)
+    piece = Piece(text, body, rule.target, prolog)
     for call in body.calls:
-        replacement = _call(call, rule, around, body)
-        if replacement is not None:
-            edits.append(Edit(call.start, call.end, replacement))
-    return edited(text, 0, len(text), edits)
+        edits += _call_edits(call, piece, around)
+    return edits
+
+
+def declared(around: Surroundings, bodies: Sequence[Body] = ()) -> Edited | None:
+    """The declarations of a module as they stand in the query of some rules; None if it has none.
+
+    What a function reads that none of them calls is not read.
+    """
+    environment = around.environment
+    if environment.where is None:
+        return None
+    prolog, reached = environment.prolog, environment.reached(bodies)
+    edits = environment.imports()
+    for each, body in prolog.bodies.items():
+        edits += [*closing_edits(body), *update_edits(body)]
+        used = isinstance(each, Function) and named(each) in reached
+        piece = Piece(prolog.text, body, prolog=prolog)
+        for call in body.calls:
+            unused = call.name in OURS and not used
+            edits += [Edit(call.start, call.end, _UNREAD)] if unused else _call_edits(call, piece, around)
+    edits += framed(prolog.variables)
+    edits += [parameters(function) for function in prolog.functions if named(function) in environment.seeing]
+    return edited(prolog.text, 0, len(prolog.text), edits)
+
+
+def closing_edits(body: Body) -> list[Edit]:
+    return [Edit(at, at, text) for at, text in body.closings]
+
+
+def _call_edits(call: Call, piece: Piece, around: Surroundings) -> list[Edit]:
+    if called(call) in around.environment.seeing:
+        return call_edits(call, piece.text)
+    replacement = _call(call, piece, around)
+    return [] if replacement is None else [Edit(call.start, call.end, replacement)]
 
 
 def _values(body: Body) -> Iterator[Span]:
@@ -148,36 +265,36 @@ def _enqueue_edits(enqueue: Enqueue, number: int, around: Surroundings, body: Bo
 
 def _literal(text: str, span: Span) -> str | None:
     """The value of an expression that is one string literal on one line."""
-    found = tokens(text, span.start, span.end)
-    value = decoded(found[0]) if len(found) == 1 and found[0].kind == "string" else None
+    words = tokens(text, span.start, span.end)
+    value = decoded(words[0]) if len(words) == 1 and words[0].kind == "string" else None
     return value if value is not None and value.isprintable() else None
 
 
 def _is_element(span: Span, body: Body, text: str) -> bool:
     """Whether an expression is one direct constructor, or a variable that holds one."""
-    said = text[span.start : span.end].strip()
-    if said.startswith("$"):
-        found = body.binding_of(span)
-        return found is not None and found.kind == "let" and _is_element(found.value, body, text)
-    return said.startswith("<") and _is_constructor(tokens(text, span.start, span.end))
+    inside = text[span.start : span.end].strip()
+    if inside.startswith("$"):
+        binding = body.binding_of(span)
+        return binding is not None and binding.kind == "let" and _is_element(binding.value, body, text)
+    return inside.startswith("<") and _is_constructor(tokens(text, span.start, span.end))
 
 
 def _is_message(span: Span, body: Body, text: str) -> bool:
     """Whether an expression is the current message and nothing else. Where an action stands it is the context, too."""
-    said = text[span.start : span.end].strip()
-    if said.startswith("$"):
-        found = body.binding_of(span)
-        return found is not None and found.kind == "let" and found.outer and _is_message(found.value, body, text)
-    return said in (".", "/") or "".join(said.split()) == "qs:message()"
+    inside = text[span.start : span.end].strip()
+    if inside.startswith("$"):
+        bound = body.binding_of(span)
+        return bound is not None and bound.kind == "let" and bound.outer and _is_message(bound.value, body, text)
+    return inside in (".", "/") or "".join(inside.split()) == "qs:message()"
 
 
-def _is_constructor(found: Sequence[Token]) -> bool:
+def _is_constructor(words: Sequence[Token]) -> bool:
     """Whether the element that begins first ends last."""
     depth = 0
-    for number, token in enumerate(found):
+    for number, token in enumerate(words):
         depth += (token.kind == "open-constructor") - (token.kind == "close-constructor")
         if depth == 0:
-            return number == len(found) - 1 and found[0].text[1:2] not in "!?"
+            return number == len(words) - 1 and words[0].text[1:2] not in "!?"
     return False
 
 
@@ -187,25 +304,25 @@ def _reset_edits(reset: Reset, number: int, rule: RuleDefinition, around: Surrou
     type = _slicing_type(program, name)
     begin = f'qs:reset("{name}", "{number}", '
     if reset.key is None:
-        return [Edit(*reset.span, f"{begin}{_slicekey(rule, around)})")]
+        return [Edit(*reset.span, f"{begin}{_slicekey(rule.target, around)})")]
     return [
         Edit(*reset.keyword, f"{begin}qs:to-{type}(("),
         Edit(reset.span[1], reset.span[1], ")))"),
     ]
 
 
-def _call(call: Call, rule: RuleDefinition, around: Surroundings, body: Body) -> str | None:
+def _call(call: Call, piece: Piece, around: Surroundings) -> str | None:
     """What stands for a call of one of our own functions; None for XQuery's."""
     name = call.name
     if name == "qs:message":
         return "$qs:message"
     if name == "qs:slice":
-        return _set(around, _slice_read(rule.target, around.program))
+        return _set(around, _slice_read(piece.target, around.program))
     if name == "qs:slicekey":
-        return _slicekey(rule, around)
+        return _slicekey(piece.target, around)
     if name == "qs:queue":
         queue = call.literals[0] if call.literals else around.queue
-        return _queue(call, queue or around.queue, rule, around, body)
+        return _queue(call, queue or around.queue, piece, around)
     if name == "qs:property":
         return property_access(call.literals[0] or "", around)
     if name == "collection":
@@ -217,8 +334,8 @@ def _slice_read(slicing: str, program: Program) -> Read:
     return Read("slice", slicing, Key("property", program.slicings[slicing].property))
 
 
-def _slicekey(rule: RuleDefinition, around: Surroundings) -> str:
-    return f"qs:to-{_slicing_type(around.program, rule.target)}($qs:m/@k{around.slicing(rule.target)})"
+def _slicekey(slicing: str, around: Surroundings) -> str:
+    return f"qs:to-{_slicing_type(around.program, slicing)}($qs:m/@k{around.slicing(slicing)})"
 
 
 def _slicing_type(program: Program, slicing: str) -> str:
@@ -230,8 +347,8 @@ def property_type(program: Program, name: str) -> str:
     return known.type if known else SYSTEM.get(name, "string")
 
 
-def _queue(call: Call, queue: str, rule: RuleDefinition, around: Surroundings, body: Body) -> str:
-    keyed = keyed_read(rule, call, body, around.program)
+def _queue(call: Call, queue: str, piece: Piece, around: Surroundings) -> str:
+    keyed = keyed_read(piece, call, around.program)
     if keyed is None or not around.has_index(queue, keyed.expression):
         return _set(around, Read("queue", queue))
     key = keyed.key
@@ -268,20 +385,26 @@ def collection_variable(name: str) -> str:
     return "collection-" + name.replace("_", "__").replace(":", "_-")
 
 
-def prolog(mark: str, collections: Sequence[str]) -> str:
-    """Declarations that every query begins with, on one line."""
+def prolog(
+    mark: str, collections: Sequence[str], within: Surroundings | None = None, bodies: Sequence[Body] = ()
+) -> str:
+    """Declarations that every query begins with: the usual prefixes, those of the rules' module, and ours."""
+    environment = Environment() if within is None else within.environment
+    written = None if within is None else declared(within, bodies)
+    own = "" if written is None else f"\n{written.text}\n"
+    return f"{usual_namespaces(environment)}{own} {_declarations(mark, collections)}"
+
+
+def _declarations(mark: str, collections: Sequence[str]) -> str:
     declared = [
-        f'declare namespace qs = "{NAMESPACE}";',
-        'declare namespace map = "http://www.w3.org/2005/xpath-functions/map";',
-        'declare namespace array = "http://www.w3.org/2005/xpath-functions/array";',
-        'declare namespace math = "http://www.w3.org/2005/xpath-functions/math";',
         'declare variable $qs:r := processing-instruction { "r-MARK" } { "" };',  # made once, not for every message
         *_FUNCTIONS,
+        PLACE,
     ]
     for name in collections:
         variable = collection_variable(name)
         declared.append(f"declare variable ${variable} external;")
-        declared.append(f"declare variable $qs:{variable} := ${variable}/c/d ! document {{ node() }};")
+        declared.append(f"declare variable $qs:{variable} := ${variable}/Q{{}}c/Q{{}}d ! document {{ node() }};")
     return " ".join(declared).replace("-MARK", f"-{mark}")
 
 
@@ -317,6 +440,18 @@ _FUNCTIONS = (
     # What undoes the message before it.
     "declare function qs:undo($q as xs:string, $r as xs:string, $b as item()*) as node()* { "
     'let $f := qs:form($b) return (<u-MARK q="{$q}" r="{$r}" f="{$f}"/>, qs:content($b)) };',
+    # How long a message waits for another, from when it came, or until a moment.
+    "declare function qs:wait($e as item()*, $c as xs:dateTime, $q as xs:string, $k as xs:string) as element()* { "
+    "let $a := data($e) let $m := if (count($a) ne 1) then "
+    'error(QName("urn:postroom:qs", "qs:PR0008"), "a deadline is one duration or one moment") '
+    "else if ($a instance of xs:dateTime) then $a else if ($a instance of xs:numeric) "
+    'then $c + $a * xs:dayTimeDuration("PT1S") else if (string($a) castable as xs:dayTimeDuration) '
+    "then $c + xs:dayTimeDuration(string($a)) else if (string($a) castable as xs:dateTime) "
+    'then xs:dateTime(string($a)) else error(QName("urn:postroom:qs", "qs:PR0008"), '
+    'concat("a deadline is a duration such as P14D or a moment; it is ", string($a))) '
+    'return (qs:as-given("target", $q), qs:as-given("absence-origin", $k), '
+    'qs:as-given("absence-due", xs:integer(round(($m - xs:dateTime("1970-01-01T00:00:00Z")) '
+    'div xs:dayTimeDuration("PT0.000001S"))))) };',
     # A function, and not an attribute in the rule: there Saxon would tell errors without their line.
     "declare function qs:reset($s as xs:string, $r as xs:string, $v as xs:anyAtomicType?) as element() { "
     '<z-MARK s="{$s}" r="{$r}" v="{$v}"/> };',
@@ -340,13 +475,12 @@ def casts(types: Mapping[str, None], mark: str) -> str:
     )
 
 
-def computed(definition: PropertyDefinition, value: Expression, mark: str) -> str:
-    """The element of a computed property of ``$qs:message``."""
-    said = value.text
-    if definition.type == "boolean" and said.strip() in ("true", "false"):
-        said = f"{said.strip()}()"  # as the paper writes it; to XQuery this would be an element's name
+def computed(definition: PropertyDefinition, text: str, mark: str) -> str:
+    """The element of a computed property of ``$qs:message``; its value stands on lines of its own."""
+    if definition.type == "boolean" and text.strip() in ("true", "false"):
+        text = f"{text.strip()}()"  # as the paper writes it; to XQuery this would be an element's name
     made = (
-        f'(let $qs:v := qs:single("{definition.name}", $qs:message ! ({said})) return if (empty($qs:v)) then () '
+        f'(let $qs:v := qs:single("{definition.name}", $qs:message ! (\n{text}\n)) return if (empty($qs:v)) then () '
         f'else <p-{mark} n="{definition.name}" v="{{string($qs:v cast as xs:{definition.type})}}"/>)'
     )
     if definition.fixed:

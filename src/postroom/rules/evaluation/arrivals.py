@@ -10,7 +10,7 @@ from postroom.engine.steps.effects import Arrival, Granule
 from postroom.limits import INDEXED_CHARS_MAX
 from postroom.model.message import Stored
 from postroom.rules import entries as admission
-from postroom.rules.compilation.plan import Key, Plan
+from postroom.rules.compilation.plan import DUE, Key, Plan
 from postroom.store.kernel.transaction import Transaction
 
 
@@ -24,9 +24,9 @@ def arrivals_of(plan: Plan, tx: Transaction, claimed: Sequence[Stored]) -> list[
     ]
     names = {number: name for name, number in tx.slices.ids("index").items()} if probing else {}
     values: dict[int, defaultdict[str, list[str]]] = {}
-    for key, found in zip(probing, tx.slices.values(probing), strict=True):
+    for key, slices in zip(probing, tx.slices.values(probing), strict=True):
         values[key] = defaultdict(list)
-        for number, value in found:
+        for number, value in slices:
             values[key][names[number]].append(value)
     return [
         Arrival(
@@ -50,16 +50,20 @@ def _reads(plan: Plan, stored: Stored, values: Mapping[str, list[str]]) -> tuple
     if queue is None or not queue.reads:
         return ()
     properties = admission.stored(stored.properties)
-    found: list[tuple[Granule, ...]] = []
+    moment = properties.get(DUE) if stored.queue in plan.absences else None
+    until = moment if type(moment) is int else 0
+    granules: list[tuple[Granule, ...]] = []
     for read in queue.reads:
         if read.key is None:
-            found.append((Granule("queue", read.name),))
+            granules.append((Granule("queue", read.name, until=until),))
         else:
             known = INDEXED_CHARS_MAX if read.kind == "index" else None
-            found.append(
-                tuple(Granule(read.kind, read.name, each[:known]) for each in _keys(read.key, properties, values))
+            granules.append(
+                tuple(
+                    Granule(read.kind, read.name, each[:known], until) for each in _keys(read.key, properties, values)
+                )
             )
-    return tuple(found)
+    return tuple(granules)
 
 
 def _keys(key: Key, properties: Mapping[str, Any], values: Mapping[str, list[str]]) -> list[str]:

@@ -1,14 +1,14 @@
 """Chunks of rules' work as they travel: a chunk goes out to a worker, its answer comes back.
 
-A chunk is one row: its messages, and the sets they look at. Messages that look at the same set travel together, so that
-most conflicts are settled inside of one task.
+A chunk is one row of Arrow: its messages, and the sets they look at. Few messages travel in another form, which needs
+nothing to be loaded first (``small_chunks.py``).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -25,17 +25,9 @@ from postroom.engine.steps.effects import (
     ResetSlice,
 )
 from postroom.engine.steps.serial import Timeline
-
-Base = Mapping[Granule, Sequence[Document]]
-
-
-class Chunk(NamedTuple):
-    """What a worker evaluates at once."""
-
-    arrivals: Sequence[Arrival]
-    base: Base  # the sets that they look at, as they stood before the step
-    given: Timeline  # what earlier messages of the step do to these
-
+from postroom.rules.evaluation.grouping import Base as Base
+from postroom.rules.evaluation.grouping import Chunk as Chunk
+from postroom.rules.evaluation.grouping import together as together
 
 _ANSWER = pa.schema(
     [
@@ -72,36 +64,18 @@ _MEMBER = pa.struct(
         ("place", pa.int64()),
     ]
 )
-_SET = pa.struct([("kind", pa.string()), ("name", pa.string()), ("value", pa.string()), ("members", pa.list_(_MEMBER))])
+_SET = pa.struct(
+    [
+        ("kind", pa.string()),
+        ("name", pa.string()),
+        ("value", pa.string()),
+        ("until", pa.int64()),
+        ("members", pa.list_(_MEMBER)),
+    ]
+)
 _CHUNK = pa.schema([("messages", pa.list_(_MESSAGE)), ("sets", pa.list_(_SET))])
 _TOLD = b"told"  # in the schema of an answer: all that is not a row
 _BEFORE = -1  # the time of what stood in a set before the step
-
-
-def together(arrivals: Sequence[Arrival], count: int) -> list[list[Arrival]]:
-    """Chunks of about one size, in which messages that look at the same slice or entry are together."""
-    if count == 1:
-        return [list(arrivals)]
-    groups: list[list[Arrival]] = []
-    group_of: dict[Granule, list[Arrival]] = {}
-    for arrival in arrivals:
-        keyed = [granule for granule in arrival.granules if granule.kind != "queue"]
-        group = next((group_of[granule] for granule in keyed if granule in group_of), None)
-        if group is None:
-            group = []
-            groups.append(group)
-        group.append(arrival)
-        for granule in keyed:
-            group_of.setdefault(granule, group)
-    size = -(-len(arrivals) // count)
-    chunks: list[list[Arrival]] = [[]]
-    for group in groups:
-        if len(chunks[-1]) >= size:
-            chunks.append([])
-        chunks[-1] += group
-    for chunk in chunks:
-        chunk.sort()
-    return chunks
 
 
 def packed(chunk: Sequence[Arrival], base: Base, known: Timeline) -> bytes:
@@ -125,6 +99,7 @@ def _set(granule: Granule, base: Base, known: Timeline) -> dict[str, Any]:
         "kind": granule.kind,
         "name": granule.name,
         "value": granule.value,
+        "until": granule.until,
         "members": [dict(zip(("at", *Document._fields), member, strict=True)) for member in members],
     }
 
@@ -135,7 +110,7 @@ def chunk_of(packed: bytes) -> Chunk:
     given: dict[Granule, list[Change]] = {}
     granules = []
     for row in rows.column("sets")[0].as_py():
-        granule = Granule(row["kind"], row["name"], row["value"])
+        granule = Granule(row["kind"], row["name"], row["value"], row["until"])
         granules.append(granule)
         base[granule] = []
         for member in row["members"]:
@@ -165,6 +140,7 @@ def answer_of(orders: list[int], effects: Mapping[int, Effects], unsettled: set[
                 head = heads.setdefault(("reset", action.rule, action.slicing, None, None), len(heads))
                 rows.append((index, head, None, action.value, None, None))
                 continue
+            assert isinstance(action, Enqueue), "whoever has the answers judges failures"
             rule, queue, form, type, properties, body, slices, entries, delay, failed, _, undo = action
             placed = slices or entries or delay is not None
             kind = "undo" if undo else "failure" if failed else "placed" if placed else "enqueue"

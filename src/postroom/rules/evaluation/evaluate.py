@@ -30,7 +30,7 @@ from postroom.model.moment import to_datetime, to_iso
 from postroom.model.xml import is_harmless
 from postroom.model.xmltext import attribute
 from postroom.rules import entries as admission
-from postroom.rules.compilation.plan import Plan, QueuePlan, Target
+from postroom.rules.compilation.plan import ORIGIN, Plan, Query, QueuePlan, Target
 from postroom.rules.entries import Candidate, Entry
 from postroom.rules.evaluation.saxon_format import Answer, Made, answer, batch, by_template, element, parts
 from postroom.rules.evaluation.sets import Base, Sets
@@ -54,10 +54,10 @@ def evaluate_alone(
     plan: Plan, arrivals: Sequence[Arrival], base: Base, evaluator: Evaluator | None = None
 ) -> dict[int, Effects]:
     """The effects of each message as if it were the only one."""
-    found: dict[int, Effects] = {}
+    effects: dict[int, Effects] = {}
     for some in _Chunk(plan, base, evaluator).round(arrivals, {}):
-        found.update(some)
-    return found
+        effects.update(some)
+    return effects
 
 
 class _Chunk:
@@ -76,6 +76,8 @@ class _Chunk:
                 yield {arrival.order: self._failed(arrival, self._unfinished(arrival.queue, arrival.failure))}
             elif arrival.queue in self._plan.echoes:
                 yield {arrival.order: self._echoed(arrival)}
+            elif arrival.queue in self._plan.absences and self._is_over(arrival):
+                yield {arrival.order: ()}
             else:
                 by_queue[arrival.queue].append(arrival)
         for queue, some in by_queue.items():
@@ -92,22 +94,35 @@ class _Chunk:
         shown = [self._message(plan, arrival, sets) for arrival in arrivals]
         document = batch(shown, sets.elements)
         try:
-            try:
-                said = self._evaluator.run(plan.query, document, self._plan.collections)
-            except QueryFailed as error:
-                if error.code != "XTDE3530":
-                    raise
-                # A rule failed when a part of its answer was written: now all are held back until they are whole.
-                said = self._evaluator.run(plan.careful, document, self._plan.collections)
+            answers = [self._said(query, document) for query in plan.queries]
         except QueryFailed as error:
             yield from self._taken_apart(plan, arrivals, known, error)
             return
-        told = zip(arrivals, parts(said, self._plan.mark), strict=True)
-        found = ((arrival.order, self._effects(plan, arrival, part)) for arrival, part in told)
+        told = zip(arrivals, answers[0] if len(answers) == 1 else map("".join, zip(*answers, strict=True)), strict=True)
+        outcomes = ((arrival.order, self._effects(plan, arrival, part)) for arrival, part in told)
         if plan.reads:
-            yield from ({order: effects} for order, effects in found)
+            yield from ({order: effects} for order, effects in outcomes)
         else:
-            yield dict(found)
+            yield dict(outcomes)
+
+    def _is_over(self, arrival: Arrival) -> bool:
+        """Whether the slice was reset in which a message waited for something: then nothing is missing any more."""
+        slicing = self._plan.absences[arrival.queue].slicing
+        origin = admission.stored(arrival.properties).get(ORIGIN)
+        sets = [granule for granule in arrival.granules if granule.kind == "slice" and granule.name == slicing]
+        inside = {key_text(each.key) for granule in sets for each in self._base.get(granule, ())}
+        return slicing is not None and origin not in inside
+
+    def _said(self, query: Query, document: str) -> list[str]:
+        """What a query says of each message."""
+        try:
+            answer = self._evaluator.run(query.text, document, self._plan.collections)
+        except QueryFailed as error:
+            if error.code != "XTDE3530":
+                raise
+            # A rule failed when a part of its answer was written: now all are held back until they are whole.
+            answer = self._evaluator.run(query.careful, document, self._plan.collections)
+        return parts(answer, self._plan.mark)
 
     def _taken_apart(
         self, plan: QueuePlan, arrivals: Sequence[Arrival], known: Timeline, error: QueryFailed
@@ -127,8 +142,8 @@ class _Chunk:
 
     def _unfinished(self, queue: str, why: str) -> Failure:
         """Of an evaluation that came to no end: a query has all rules of its queue, and none of them can tell."""
-        found = self._plan.queues.get(queue)
-        rules = tuple(dict.fromkeys(found.rules)) if found is not None else ()
+        queue_plan = self._plan.queues.get(queue)
+        rules = tuple(dict.fromkeys(queue_plan.rules)) if queue_plan is not None else ()
         alone = rules[0] if len(rules) == 1 else None
         return Failure("system", TOO_MUCH, why, alone, () if alone else rules)
 
@@ -137,29 +152,29 @@ class _Chunk:
         document = Document(arrival.key, arrival.format, arrival.type, arrival.body)
         if plan.bare:
             return f"<m>{element(document, self._plan)}</m>"
-        said = ["<m"]
+        parts = ["<m"]
         properties: dict[str, Any] = {}
         if plan.properties or plan.inherited or plan.slicings or plan.system:
             properties = admission.stored(arrival.properties)
         for number, read in enumerate(arrival.reads):
-            said.append(f' s{number}="{sets.number(arrival.order, read)}"')
+            parts.append(f' s{number}="{sets.number(arrival.order, read)}"')
         for number, (_, name) in enumerate(plan.slicings):
             if name in properties:
-                said.append(f' k{number}="{attribute(admission.text_of(properties[name]))}"')
+                parts.append(f' k{number}="{attribute(admission.text_of(properties[name]))}"')
         has = " ".join(name for name in plan.inherited if name in properties)
         if has:
-            said.append(f' h="{has}"')
-        said += [
+            parts.append(f' h="{has}"')
+        parts += [
             f' {name}="{attribute(value)}"'
             for name in plan.system
             if (value := _system(name, arrival, properties)) is not None
         ]
         place = sets.place(arrival.key)
-        said.append(">" if place is None else f' d="{place}">')
-        said += [
+        parts.append(">" if place is None else f' d="{place}">')
+        parts += [
             f"<p{admission.attributes(name, properties[name])}</p>" for name in plan.properties if name in properties
         ]
-        return f"{''.join(said)}{element(document, self._plan) if place is None else ''}</m>"
+        return f"{''.join(parts)}{element(document, self._plan) if place is None else ''}</m>"
 
     # --- from answers to effects ---
 
@@ -191,24 +206,29 @@ class _Chunk:
             what = f"{len(told.made)} actions with {size} characters; the budget of one message is smaller"
             return self._failed(arrival, Failure("system", "PR0006", what, plan.rules[told.made[0].rule]))
         trigger = admission.stored(arrival.properties)
-        found: list[Action] = []
-        number, code, description = told.failed or (len(plan.rules), "", "")
+        actions: list[Action] = []
+        number = len(plan.rules) if told.failed is None else told.failed.rule
         for made in told.made:
             if made.rule >= number:
                 break
             rule = plan.rules[made.rule]
             if made.slicing is not None:
-                found.append(ResetSlice(rule, made.slicing, made.value))
+                actions.append(ResetSlice(rule, made.slicing, made.value))
                 continue
-            action = self._enqueue(rule, made, trigger, arrival.type if made.same else None)
+            foreign = made.queue in plan.query_of(made.rule).foreign
+            action = self._enqueue(rule, made, trigger, arrival.type if made.same else None, foreign)
             if isinstance(action, Failure):
                 return self._failed(arrival, action)
-            found.append(action)
+            actions.append(action)
         if told.failed is not None:  # only now: the first rule that fails is the one that is told
-            return self._failed(arrival, Failure("application", code, description, plan.rules[number]))
-        return tuple(found)
+            place = admission.place(plan.query_of(number), told.failed)
+            _, code, description, *_ = told.failed
+            return self._failed(arrival, Failure("application", code, description, plan.rules[number], place=place))
+        return tuple(actions)
 
-    def _enqueue(self, rule: str, made: Made, trigger: Mapping[str, Any], type: str | None = None) -> Enqueue | Failure:
+    def _enqueue(
+        self, rule: str, made: Made, trigger: Mapping[str, Any], type: str | None = None, foreign: bool = False
+    ) -> Enqueue | Failure:
         if self._plan.known and made.queue not in self._plan.known:
             return Failure("system", "PR0007", f"the queue {made.queue} is gone", rule)
         try:  # as for a message from outside
@@ -221,16 +241,23 @@ class _Chunk:
         target = self._plan.target(made.queue)
         if target.plain and "connection" not in trigger and len(made.body) < _SMALL:  # most messages of most programs
             try:
-                said = _set_by_rule(rule, tuple(made.properties))
-                return Enqueue(rule, made.queue, made.format, type, said, made.body)
+                given = _set_by_rule(rule, tuple(made.properties))
+                return Enqueue(rule, made.queue, made.format, type, given, made.body)
             except PropertyInvalid as error:
                 return Failure("message", error.code, str(error), rule)
-        properties = {name: admission.value_of(name, kind, text, target) for name, kind, text in made.properties}
+        try:
+            properties = {name: admission.value_of(name, kind, text, target) for name, kind, text in made.properties}
+        except PropertyInvalid as error:
+            return Failure("message", error.code, str(error), rule)
         properties |= admission.inherited(target, trigger, properties)
         document = Document(0, made.format, type, made.body)
-        entry = admission.finish(self._plan, target, properties, _made_by(rule, trigger), tuple(made.entries), document)
+        by, entries = _made_by(rule, trigger), tuple(made.entries)
+        if foreign:  # its properties have other declarations around them than the rule
+            entry = self._admit(target, document, properties, by)
+        else:
+            entry = admission.finish(self._plan, target, properties, by, entries, document, self._evaluator)
         if isinstance(entry, Failure):
-            return Failure(entry.kind, entry.code, entry.description, rule)
+            return replace(entry, rule=rule)
         return _entering(rule, target, document, entry)
 
     def _echoed(self, arrival: Arrival) -> Effects:

@@ -19,12 +19,14 @@ from postroom.model.message import Stored
 from postroom.model.types import MessageType
 from postroom.rules.compilation.checks import at
 from postroom.rules.compilation.compiler import answered
+from postroom.rules.compilation.environment import environment
 from postroom.rules.compilation.plan import Index, Plan
-from postroom.rules.compilation.translation import Surroundings, indexed, prolog, translated
+from postroom.rules.compilation.translation import Surroundings, composed, declared, indexed, prolog
 from postroom.rules.evaluation.saxon_format import answer, batch, element, parts
 from postroom.rules.evaluation.xquery import QueryFailed
 from postroom.rules.evaluation.xquery_process import BoundedXQuery
 from postroom.rules.language.definitions import Program
+from postroom.rules.language.expression import read
 from postroom.store.kernel.base import Store, Unprepared
 from postroom.store.kernel.slices import Member
 from postroom.store.kernel.transaction import Transaction
@@ -78,11 +80,11 @@ class Filling:
         later = Unprepared(partial(self._work_out, question, missing))
         if question.index.name not in self._values or len(missing) > _LATE_MESSAGES:
             raise later
-        found = list(tx.messages.find_many(missing).values())
-        if sum(len(each.body) for each in found) > _LATE_CHARS:
+        messages = list(tx.messages.find_many(missing).values())
+        if sum(len(each.body) for each in messages) > _LATE_CHARS:
             raise later
         try:
-            self._note(question, question.answered(found, _LATE_SECONDS))
+            self._note(question, question.answered(messages, _LATE_SECONDS))
         except QueryFailed:
             raise later from None
 
@@ -91,12 +93,12 @@ class Filling:
         self._values.setdefault(question.index.name, {})
         for start in range(0, len(missing), _PIECE_MESSAGES):
             keys = missing[start : start + _PIECE_MESSAGES]
-            found = self._store.read(partial(_found, keys))
-            for piece in _pieces(list(found.values())):
+            messages = self._store.read(partial(_found, keys))
+            for piece in _pieces(list(messages.values())):
                 self._note(question, question.values(piece))
 
-    def _note(self, question: _Question, found: Mapping[tuple[int, bytes], tuple[str, ...]]) -> None:
-        self._values[question.index.name].update(found)
+    def _note(self, question: _Question, answers: Mapping[tuple[int, bytes], tuple[str, ...]]) -> None:
+        self._values[question.index.name].update(answers)
 
 
 class _Question:
@@ -107,7 +109,7 @@ class _Question:
         self.plan = plan
         self._program = program
         self._query = (
-            f"{prolog(plan.mark, ())}\nfor $qs:m in /b/m let $qs:message := qs:doc($qs:m/d) return "
+            f"{prolog(plan.mark, ())}\nfor $qs:m in /Q{{}}b/Q{{}}m let $qs:message := qs:doc($qs:m/Q{{}}d) return "
             f"{answered(indexed(index, plan.mark))}"
         )
 
@@ -124,17 +126,17 @@ class _Question:
 
     def answered(self, messages: Sequence[Stored], seconds: float) -> dict[tuple[int, bytes], tuple[str, ...]]:
         """The values of each message; a damaged one has none, and no rule sees it."""
-        found: dict[tuple[int, bytes], tuple[str, ...]] = {(each.key, each.hash): () for each in messages}
-        sound = [each for each in messages if each.sound]
+        answers: dict[tuple[int, bytes], tuple[str, ...]] = {(message.key, message.hash): () for message in messages}
+        sound = [message for message in messages if message.sound]
         if not sound:
-            return found
+            return answers
         shown = [
             f"<m>{element(Document(each.key, each.format, each.type, each.body), self.plan)}</m>" for each in sound
         ]
-        said = parts(BoundedXQuery(seconds).run(self._query, batch(shown)), self.plan.mark)
-        for each, part in zip(sound, said, strict=True):
-            found[each.key, each.hash] = tuple(value for _, value in answer(part, self.plan.mark).entries)
-        return found
+        texts = parts(BoundedXQuery(seconds).run(self._query, batch(shown)), self.plan.mark)
+        for each, part in zip(sound, texts, strict=True):
+            answers[each.key, each.hash] = tuple(value for _, value in answer(part, self.plan.mark).entries)
+        return answers
 
     def _refuse(self, message: Stored, error: QueryFailed) -> NoReturn:
         """Guilty are the rules that read by the index: they are new."""
@@ -145,8 +147,10 @@ class _Question:
         problems = {}
         for queue in self._program.watched:
             for rule in self._program.rules_of(queue):
-                reader = Surroundings(self._program, queue, self.plan.mark)
-                translated(rule, reader)
+                known = environment(self._program, rule.module)
+                reader = Surroundings(self._program, queue, self.plan.mark, environment=known)
+                composed(rule, reader, 0)
+                declared(reader, [read(rule.body.text, 0, len(rule.body.text), known.prolog.namespaces)])
                 if self.index.name in reader.indexes:
                     problems[rule.name] = Problem(at(rule, rule.body, 0), f"rule {rule.name}: {what}", error.code)
         refuse(ProgramInvalid, list(problems.values()))
@@ -159,11 +163,11 @@ def _found(keys: Sequence[int], tx: Transaction) -> dict[int, Stored]:
 def _pieces(messages: Sequence[Stored]) -> Iterator[list[Stored]]:
     """Messages in parts whose bodies are not too long together."""
     piece, size = list[Stored](), 0
-    for each in messages:
-        if piece and size + len(each.body) > _PIECE_CHARS:
+    for message in messages:
+        if piece and size + len(message.body) > _PIECE_CHARS:
             yield piece
             piece, size = [], 0
-        piece.append(each)
-        size += len(each.body)
+        piece.append(message)
+        size += len(message.body)
     if piece:
         yield piece

@@ -15,7 +15,7 @@ from postroom.model.xmltext import escaped, without_declaration
 from postroom.rules.compilation.plan import SAME, Plan, Template
 
 _VALUES = re.compile(r'="([^"]*)"')
-_ATTRIBUTES = {"p": 3, "k": 2, "z": 3, "x": 3}
+_ATTRIBUTES = {"p": 3, "k": 2, "z": 3, "x": 6}
 _REFERENCE = re.compile("&(?:#x([0-9a-fA-F]+)|#([0-9]+)|(amp|lt|gt|quot|apos));")
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _FORMATS = {"x": "xml", "j": "json", "t": "text"}
@@ -50,6 +50,17 @@ class Made(NamedTuple):
     same: bool = False  # it is the current message itself, and of its type
 
 
+class Failed(NamedTuple):
+    """The error that a rule ended with; the place is one in its query, or in a library module."""
+
+    rule: int  # its number
+    code: str
+    description: str
+    line: int = 0
+    column: int = 0
+    module: str = ""
+
+
 @dataclass(slots=True)
 class Answer:
     """What the query said of one message. An entry query answers with properties and entries, and no actions."""
@@ -57,12 +68,12 @@ class Answer:
     made: list[Made] = field(default_factory=list)
     properties: list[tuple[str, str | None, str]] = field(default_factory=list)
     entries: list[tuple[str, str]] = field(default_factory=list)
-    failed: tuple[int, str, str] | None = None  # number of the rule, code, description
+    failed: Failed | None = None
 
 
-def parts(said: str, mark: str) -> list[str]:
+def parts(text: str, mark: str) -> list[str]:
     """A query's result by message, in the order in which it was given them."""
-    return said.split(f"<?r-{mark}?>")[1:]
+    return text.split(f"<?r-{mark}?>")[1:]
 
 
 def by_template(part: str, mark: str) -> list[tuple[str, str]] | None:
@@ -79,7 +90,7 @@ def answer(part: str, mark: str, templates: Sequence[Template] = ()) -> Answer:
     It is flat: an empty element or a processing instruction tells what comes, and the body of a new message stands
     behind it.
     """
-    found = Answer()
+    collected = Answer()
     before, *pieces = part.split(f"-{mark} ")  # each begins with what its tag says
     tag = before[-1:]
     for number, piece in enumerate(pieces, 1):
@@ -89,31 +100,31 @@ def answer(part: str, mark: str, templates: Sequence[Template] = ()) -> Answer:
         if tag == "t":
             template, _, body = piece.partition("?>")
             known = templates[int(template)]
-            found.made.append(Made(known.rule, known.queue, "xml", body, known.properties))
+            collected.made.append(Made(known.rule, known.queue, "xml", body, known.properties))
         elif tag in "eu":
             # Names of queues and numbers: none of them has a quote or a bracket in it.
             attributes, _, body = piece.partition("/>")
             _, queue, _, rule, _, form, _ = attributes.split('"')
-            said = body if form == "x" else _plain(body)
+            text = body if form == "x" else _plain(body)
             same = rule.endswith(SAME)
             rule = rule.removesuffix(SAME)
-            found.made.append(Made(int(rule), queue, _FORMATS[form], said, compensates=tag == "u", same=same))
+            collected.made.append(Made(int(rule), queue, _FORMATS[form], text, compensates=tag == "u", same=same))
         else:
-            _detail(tag, [_plain(value) for value in _VALUES.findall(piece)[: _ATTRIBUTES[tag]]], found)
+            _detail(tag, [_plain(value) for value in _VALUES.findall(piece)[: _ATTRIBUTES[tag]]], collected)
         tag = following
-    return found
+    return collected
 
 
 def _detail(tag: str, values: list[str], answer: Answer) -> None:
     """A property or an entry belongs to the message before it; an entry query's answer has none."""
     if tag == "p":
         name, value, *kind = values
-        found = (name, kind[0] if kind else None, value)
+        detail = (name, kind[0] if kind else None, value)
         if answer.made:
             last = answer.made[-1]
-            answer.made[-1] = last._replace(properties=(*last.properties, found))
+            answer.made[-1] = last._replace(properties=(*last.properties, detail))
         else:
-            answer.properties.append(found)
+            answer.properties.append(detail)
     elif tag == "k":
         if answer.made:
             answer.made[-1] = answer.made[-1]._replace(entries=(*answer.made[-1].entries, (values[0], values[1])))
@@ -122,8 +133,13 @@ def _detail(tag: str, values: list[str], answer: Answer) -> None:
     elif tag == "z":
         answer.made.append(Made(int(values[1]), "", "", "", slicing=values[0], value=values[2]))
     elif answer.failed is None:
-        rule, code, description = values
-        answer.failed = (int(rule), code.removeprefix("err:").removeprefix("qs:"), description)
+        rule, code, description, line, column, module = values
+        code = code.removeprefix("err:").removeprefix("qs:")
+        answer.failed = Failed(int(rule), code, description, _number(line), _number(column), module)
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() else 0
 
 
 def _plain(text: str) -> str:

@@ -50,11 +50,11 @@ class Sets:
     def number(self, index: int, read: Sequence[Granule]) -> int:
         """The number of the set that a message sees, by what it reads."""
         seen = tuple([(granule, len(before(index, self._known.get(granule, ())))) for granule in read])
-        found = self._numbers.get(seen)
-        if found is None:
-            found = self._numbers[seen] = len(self._numbers)
-            self.elements.append(f'<s id="{found}" d="{self._runs(seen)}"/>')
-        return found
+        known = self._numbers.get(seen)
+        if known is None:
+            known = self._numbers[seen] = len(self._numbers)
+            self.elements.append(f'<s id="{known}" d="{self._runs(seen)}"/>')
+        return known
 
     def _runs(self, seen: Sequence[tuple[Granule, int]]) -> str:
         """Where the messages of a set stand: runs of neighbours, each with its length."""
@@ -121,11 +121,11 @@ def _lists(plan: Plan, base: Base, granules: Iterable[Granule]) -> list[list[_Kn
     by_queue: defaultdict[str, dict[_Known, int]] = defaultdict(dict)
     lists: list[list[_Known]] = []
     for granule in granules:
-        found = {_stored(granule, each): each.place for each in base.get(granule, ())}
+        places = {_stored(granule, each): each.place for each in base.get(granule, ())}
         if granule.kind == "slice":
-            lists.append(list(found))
+            lists.append(list(places))
         else:
-            by_queue[granule.name if granule.kind == "queue" else plan.indexes[granule.name].queue] |= found
+            by_queue[granule.name if granule.kind == "queue" else plan.indexes[granule.name].queue] |= places
     return [*(sorted(each, key=each.__getitem__) for each in by_queue.values()), *lists]
 
 

@@ -11,12 +11,29 @@ from postroom.errors import ProgramInvalid
 from postroom.model.definitions import Position, Problem, refuse
 from postroom.rules.compilation import compiler
 from postroom.rules.compilation.checks import Subject, at
-from postroom.rules.compilation.translation import Surroundings, collection_variable, computed, prolog, translated
+from postroom.rules.compilation.environment import (
+    Environment,
+    called,
+    finished,
+    library_edited,
+    place,
+    quoted,
+    reference,
+)
+from postroom.rules.compilation.plan import Source
+from postroom.rules.compilation.translation import (
+    Composed,
+    Surroundings,
+    collection_variable,
+    composed,
+    computed,
+    declared,
+    prolog,
+)
 from postroom.rules.evaluation.xquery import QueryFailed
 from postroom.rules.evaluation.xquery_process import BoundedXQuery
 from postroom.rules.language.body import Call
-from postroom.rules.language.definitions import RuleDefinition
-from postroom.rules.language.edits import Edited
+from postroom.rules.language.definitions import Expression, RuleDefinition
 from postroom.rules.language.functions import OURS
 
 _MARK = "check"
@@ -30,8 +47,8 @@ class Verified:
 
     def needs(self, subject: Subject) -> Callable[[], None] | None:
         """What must be done before the program can be taken; None if it is known to be right."""
-        said = repr((subject.program.definitions, sorted(subject.collections)))
-        digest = blake2b(said.encode(), digest_size=16).digest()
+        text = repr((subject.program.definitions, sorted(subject.collections)))
+        digest = blake2b(text.encode(), digest_size=16).digest()
         return None if digest in self._found else partial(self._verify, digest, subject)
 
     def _verify(self, digest: bytes, subject: Subject) -> None:
@@ -43,22 +60,65 @@ class Verified:
 
 def verify(subject: Subject) -> None:
     """Raise with every error that the XQuery compiler finds, at its place in the user's file."""
-    problems = {problem.position: problem for problem in (*_calls(subject), *_properties(subject), *_rules(subject))}
-    if problems:
-        refuse(ProgramInvalid, list(problems.values()))
+    for check in (_calls, _libraries, _declarations, _compiled):  # what others stand on comes first
+        problems = {problem.position: problem for problem in check(subject)}
+        if problems:
+            refuse(ProgramInvalid, list(problems.values()))
+
+
+def _compiled(subject: Subject) -> Iterator[Problem]:
+    yield from _properties(subject)
+    yield from _rules(subject)
+
+
+def _libraries(subject: Subject) -> Iterator[Problem]:
+    """Each library module alone: a place in it is one in its file."""
+    libraries = subject.program.libraries
+    for uri, known in libraries.items():
+        made = library_edited(libraries, uri)
+        query = f'import module namespace m = "{quoted(uri)}" at "{reference(libraries, uri)}"; ()'
+        try:
+            BoundedXQuery().check(query)
+        except QueryFailed as error:
+            where = Source(1, made, Expression(known.text, 1, 1), known.position.file).place(error.line, error.column)
+            yield Problem(where, f"library module {uri}: {error.what}", error.code)
+
+
+def _declarations(subject: Subject) -> Iterator[Problem]:
+    """The declarations of each module, without its rules."""
+    for module in subject.program.modules:
+        known = subject.environment(module)
+        around = Surroundings(subject.program, "", _MARK, environment=known)
+        made = declared(around)
+        if made is None or known.where is None:
+            continue
+        query = finished(f"{prolog(_MARK, (), around)} ()", known, _MARK)
+        try:
+            BoundedXQuery().check(query)
+        except QueryFailed as error:
+            line = query[: query.index(made.text)].count("\n") + 1
+            source = Source(line, made, known.where, known.file)
+            where = source.place(error.line, error.column) if source.holds(error.line) else place(known, 0)
+            yield Problem(where, f"module {module}: {error.what}", error.code)
 
 
 def _calls(subject: Subject) -> Iterator[Problem]:
     """Calls with more or fewer arguments than the function takes: in a branch Saxon would tell it only when it runs."""
     for rule, body in subject.rules():
         for call in body.calls:
-            why = None if call.name in OURS or call.reference else _unfit(call.name, _arity(call))
+            why = _unfitting(call, subject.environment(rule.module))
             if why is not None:
                 yield Problem(at(rule, rule.body, call.start), f"rule {rule.name}: {why.what}", why.code)
+    for declaration in subject.declarations():
+        for call in declaration.body.calls:
+            why = _unfitting(call, declaration.around)
+            if why is not None:
+                yield Problem(declaration.at(call.start), f"{declaration}: {why.what}", why.code)
 
 
-def _arity(call: Call) -> int:
-    return len(call.arguments) + call.arrow
+def _unfitting(call: Call, around: Environment) -> QueryFailed | None:
+    known = call.name in OURS or call.reference or called(call) in around.functions
+    return None if known else _unfit(*called(call))
 
 
 @lru_cache(maxsize=1000)
@@ -76,11 +136,13 @@ def _properties(subject: Subject) -> list[Problem]:
         for value in each.values:
             if value.value is None:
                 continue
-            text = computed(each, compiler.property_value(value.value), _MARK)
-            query = f"{prolog(_MARK, ())} for $qs:m in /b/m let $qs:message := qs:doc($qs:m) "
+            known = subject.environment(each.module)
+            around = Surroundings(subject.program, "", _MARK, environment=known)
+            text = computed(each, compiler.property_value(value.value, known).text, _MARK)
+            query = f"{prolog(_MARK, (), around)} for $qs:m in /Q{{}}b/Q{{}}m let $qs:message := qs:doc($qs:m) "
             query += f"let $qs:p := () let $qs:h := () return {text}"
             try:
-                BoundedXQuery().check(query)
+                BoundedXQuery().check(finished(query, known, _MARK))
             except QueryFailed as error:
                 problems.append(Problem(at(each, value.value, 0), f"property {each.name}: {error.what}", error.code))
     return problems
@@ -93,26 +155,33 @@ def _rules(subject: Subject) -> list[Problem]:
     for rule in program.rules.values():
         slicing = program.slicings.get(rule.target)
         queues = program.sliced(slicing) if slicing else (rule.target,)
-        around = Surroundings(program, queues[0] if queues else rule.target, _MARK)
-        body = translated(rule, around, body=subject.bodies[rule.name])
-        call = compiler.rule_call(program, around, 0, rule, body.text)
-        query = f"{compiler.head(program, around, {}, collections)}\n{compiler.main(call)}"
-        try:
-            BoundedXQuery().check(query, [collection_variable(name) for name in collections])
-        except QueryFailed as error:
-            where = _place(rule, query, body, error, subject)
-            problems.append(Problem(where, f"rule {rule.name}: {error.what}", error.code))
+        known = subject.environment(rule.module)
+        places = [queues[0] if queues else rule.target, *([rule.due] if rule.unless is not None else [])]
+        for around in (Surroundings(program, queue, _MARK, environment=known) for queue in places):
+            body = composed(rule, around, 0, subject.bodies[rule.name])
+            call = compiler.rule_call(program, around, 0, rule, body.text)
+            before = compiler.head(program, around, {}, collections, [subject.bodies[rule.name]])
+            query = finished(f"{before}\n{compiler.main(call)}", known, _MARK)
+            try:
+                BoundedXQuery().check(query, [collection_variable(name) for name in collections])
+            except QueryFailed as error:
+                where = _place(rule, query, body, error, subject)
+                problems.append(Problem(where, f"rule {rule.name}: {error.what}", error.code))
     return problems
 
 
-def _place(rule: RuleDefinition, query: str, body: Edited, error: QueryFailed, subject: Subject) -> Position:
+def _place(rule: RuleDefinition, query: str, body: Composed, error: QueryFailed, subject: Subject) -> Position:
     """A place in the query as a place in the user's file; an unknown function is looked for by its name."""
     if error.code == "XPST0017":
         for call in subject.bodies[rule.name].calls:
             if f"{call.name.rpartition(':')[2]}(" in error.what:
                 return at(rule, rule.body, call.start)
-    start = query.index(body.text)
-    lines = query.split("\n")
-    offset = sum(len(line) + 1 for line in lines[: error.line - 1]) + error.column - 1
-    inside = min(max(offset - start, 0), len(body.text))
-    return at(rule, rule.body, min(body.origin(inside), len(rule.body.text)))
+    for made, expression in body.pieces:
+        start = query.rindex(f"\n{made.text}\n") + 1
+        first = query.count("\n", 0, start) + 1
+        if first <= error.line <= first + made.text.count("\n"):
+            lines = made.text.split("\n")[: error.line - first]
+            offset = sum(len(line) + 1 for line in lines) + error.column - 1
+            inside = min(max(offset, 0), len(made.text))
+            return at(rule, expression, min(made.origin(inside), len(expression.text)))
+    return at(rule, rule.body, 0)

@@ -1,4 +1,4 @@
-"""Rules in a worker of Spark: the chunks of a job are evaluated within bounds."""
+"""Rules in a worker: the chunks of a job are evaluated within bounds."""
 
 from __future__ import annotations
 
@@ -10,21 +10,31 @@ from dataclasses import dataclass
 from postroom.engine.spark.worker import Bounds
 from postroom.model.message import Stored
 from postroom.rules.compilation.plan import Plan
-from postroom.rules.evaluation.chunks import Chunk, answer_of, chunk_of
+from postroom.rules.evaluation import small_chunks
 from postroom.rules.evaluation.evaluate import evaluate_chunk
+from postroom.rules.evaluation.grouping import Chunk
 from postroom.rules.evaluation.xquery import saxon
 
 
 @dataclass(frozen=True)
 class RulesTask:
-    """Evaluates chunks by the rules of a plan."""
+    """Evaluates chunks by the rules of a plan. ``small`` ones, of few messages, are answered in their own form."""
 
     plan: Plan
+    small: bool = False
+
+    @property
+    def origin(self) -> object:
+        return self.plan
 
     def begin(self) -> None:
         saxon()
 
     def read(self, chunk: bytes) -> Chunk:
+        if self.small:
+            return small_chunks.chunk_of(chunk)
+        from postroom.rules.evaluation.chunks import chunk_of  # pyarrow takes half a second: only when it is needed
+
         return chunk_of(chunk)
 
     def keys(self, work: Chunk) -> tuple[list[int], set[int]]:
@@ -44,7 +54,17 @@ class RulesTask:
     def answer(self, work: Chunk, bounds: Bounds | None, size: int) -> bytes:
         with nullcontext() if bounds is None else _bounded(bounds, size):
             effects, unsettled = evaluate_chunk(self.plan, *work)
-            return answer_of([arrival.order for arrival in work.arrivals], effects, unsettled)
+            orders = [arrival.order for arrival in work.arrivals]
+            if self.small:
+                return small_chunks.answer_of(orders, effects, unsettled)
+            from postroom.rules.evaluation.chunks import answer_of
+
+            return answer_of(orders, effects, unsettled)
+
+
+def warm_up() -> None:
+    """Load Saxon, which takes longer than the first message."""
+    saxon()
 
 
 def _members(work: Chunk) -> set[int]:

@@ -1,4 +1,4 @@
-"""The one door to Saxon: run an XQuery over one document, with every way out of it closed.
+"""Saxon is called here alone: run an XQuery over one document, with every way out of it closed.
 
 Saxon calls hold the interpreter and cannot be interrupted: whoever runs strangers' rules does so in a process of its
 own, under a deadline that ends the process.
@@ -13,12 +13,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from postroom.model.schema import check_schema
+from postroom.rules.compilation.plan import CATCHING
+
 if TYPE_CHECKING:
-    from saxonche import PyXQueryProcessor
+    from saxonche import PySaxonProcessor, PyXQueryProcessor
 
 _FEATURE = "http://saxon.sf.net/feature/"
 _CLOSED = (
-    (f"{_FEATURE}allowedProtocols", "none"),  # doc, unparsed-text, json-doc, collection
+    # doc, unparsed-text, json-doc, collection, import: an address that is its own content reaches nothing outside.
+    (f"{_FEATURE}allowedProtocols", "data"),
     # Entities of what parse-xml() reads: the parser that it uses a second time has forgotten the line above.
     (f"{_FEATURE}parserFeature?uri=http://apache.org/xml/features/disallow-doctype-decl", "true"),
 )
@@ -32,6 +36,9 @@ _LIFTED = tuple(
     (f"{_FEATURE}parserProperty?uri=jdk.xml.{limit}", "0")
     for limit in ("maxElementDepth", "elementAttributeLimit", "maxXMLNameLimit")
 )
+# Saxon 13 evaluates what does not change in a loop before the loop, even if it stands in a try: then no catch sees its
+# error. A query with a try of someone's own is compiled without that.
+_UNLIFTED = (f"{_FEATURE}optimizationLevel", "-l")
 _PLACE = re.compile(r"on line (\d+) (?:at )?column (\d+)")
 _CHARACTER = re.compile(r"at char (\d+)")
 _CODE = re.compile(r"^ *([A-Z]{4}[0-9]{4}) +", re.MULTILINE)
@@ -55,6 +62,9 @@ class Evaluator(Protocol):
 
     def run(self, query: str, document: str, parameters: Mapping[str, str] | None = None) -> str: ...
 
+    def fits(self, schema: str, body: str | None) -> None:
+        """Raise ``SchemaInvalid`` unless a message fits a schema; None stands for a body that is no XML."""
+
 
 class Saxon:
     """A Saxon processor with the queries it has seen. One per process: a fork may not use its parent's."""
@@ -64,11 +74,18 @@ class Saxon:
 
         self._process = os.getpid()
         with _in_utc():
-            self._saxon = PySaxonProcessor(license=False)
+            self._quick, self._exact = PySaxonProcessor(license=False), PySaxonProcessor(license=False)
             for name, value in (*_CLOSED, *_LIFTED):
-                self._saxon.set_configuration_property(name, value)
+                self._quick.set_configuration_property(name, value)
+                self._exact.set_configuration_property(name, value)
+            self._exact.set_configuration_property(*_UNLIFTED)
             self._queries: dict[str, PyXQueryProcessor] = {}
             self.check("implicit-timezone()")  # looked up by the first query, and kept
+            self.check(f"{CATCHING} implicit-timezone()")
+
+    def fits(self, schema: str, body: str | None) -> None:
+        """Here, where someone else sees to the time that it takes."""
+        check_schema(schema, body)
 
     @property
     def ours(self) -> bool:
@@ -83,7 +100,7 @@ class Saxon:
 
         try:
             processor = self._processor(query, parameters)
-            processor.set_context(xdm_item=self._saxon.parse_xml(xml_text=document))
+            processor.set_context(xdm_item=self._of(query).parse_xml(xml_text=document))
             return processor.run_query_to_string() or ""
         except PySaxonApiError as error:
             raise _failed(str(error)) from None
@@ -93,18 +110,21 @@ class Saxon:
         self.run(query, "<b/>", dict.fromkeys(parameters, "<c/>"))
 
     def _processor(self, query: str, parameters: Mapping[str, str] | None) -> PyXQueryProcessor:
-        found = self._queries.get(query)
-        if found is None:
+        processor = self._queries.get(query)
+        if processor is None:
             if len(self._queries) > 200:  # programs come and go; what a process keeps is bounded
                 self._queries.clear()
-            found = self._queries[query] = self._saxon.new_xquery_processor()
-            found.set_query_base_uri(_BASE)
-            found.set_query_content(query)
-            found.set_property("!omit-xml-declaration", "yes")
-            found.set_property("!indent", "no")
+            processor = self._queries[query] = self._of(query).new_xquery_processor()
+            processor.set_query_base_uri(_BASE)
+            processor.set_query_content(query)
+            processor.set_property("!omit-xml-declaration", "yes")
+            processor.set_property("!indent", "no")
             for name, document in (parameters or {}).items():
-                found.set_parameter(name, self._saxon.parse_xml(xml_text=document))
-        return found
+                processor.set_parameter(name, self._of(query).parse_xml(xml_text=document))
+        return processor
+
+    def _of(self, query: str) -> PySaxonProcessor:
+        return self._exact if CATCHING in query else self._quick
 
 
 @contextmanager
@@ -129,10 +149,10 @@ def saxon() -> Saxon:
     return _saxon
 
 
-def _failed(said: str) -> QueryFailed:
+def _failed(text: str) -> QueryFailed:
     """Saxon tells its errors as text: the code, the place and the first words of it."""
     # Warnings may come before the error; the error is the last block.
-    block = re.split(r"(?m)^(?=\s*(?:Static error|Type error|Error|Dynamic error|Warning)\b)", said.strip())[-1]
+    block = re.split(r"(?m)^(?=\s*(?:Static error|Type error|Error|Dynamic error|Warning)\b)", text.strip())[-1]
     code = _CODE.search(block)
     place = _PLACE.search(block)
     character = _CHARACTER.search(block)
@@ -143,4 +163,4 @@ def _failed(said: str) -> QueryFailed:
     line, column = (
         (int(place.group(1)), int(place.group(2))) if place else (1, int(character.group(1)) if character else 1)
     )
-    return QueryFailed(code.group(1) if code else "SAXON", _FOLDER.sub("file:/…", what or said.strip()), line, column)
+    return QueryFailed(code.group(1) if code else "SAXON", _FOLDER.sub("file:/…", what or text.strip()), line, column)

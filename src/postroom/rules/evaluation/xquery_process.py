@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from postroom.engine.bounded_process import BoundedProcesses, Ended, attend
+from postroom.engine.schema_process import SchemaTooSlow, check_bounded
 from postroom.limits import EVALUATION_SECONDS
 from postroom.rules.evaluation.xquery import TOO_MUCH, QueryFailed, saxon
 
@@ -24,6 +25,12 @@ class BoundedXQuery:
     def run(self, query: str, document: str, parameters: Mapping[str, str] | None = None) -> str:
         return _asked([self._seconds, "run", query, document, dict(parameters or {})])
 
+    def fits(self, schema: str, body: str | None) -> None:
+        try:
+            check_bounded(schema, body, self._seconds)
+        except SchemaTooSlow as slow:
+            raise QueryFailed(TOO_MUCH, str(slow), 1, 1) from None
+
     def check(self, query: str, parameters: Sequence[str] = ()) -> None:
         _asked([self._seconds, "check", query, list(parameters)])
 
@@ -33,13 +40,13 @@ _attendants = BoundedProcesses("postroom.rules.evaluation.xquery_process")
 
 def _asked(request: list[object]) -> str:
     try:
-        said = json.loads(_attendants.ask(json.dumps(request).encode()))
+        answer = json.loads(_attendants.ask(json.dumps(request).encode()))
     except Ended as end:
         limit = "memory limit" if end.in_time else f"limit of {request[0]:g} seconds"
         raise QueryFailed(TOO_MUCH, f"evaluation exceeded the {limit}", 1, 1) from None
-    if isinstance(said, list):
-        raise QueryFailed(*said)
-    return str(said)
+    if isinstance(answer, list):
+        raise QueryFailed(*answer)
+    return str(answer)
 
 
 def _seconds(request: bytes) -> float:
@@ -48,15 +55,15 @@ def _seconds(request: bytes) -> float:
 
 def _answer(request: bytes, tell: object) -> bytes:
     _, verb, *rest = json.loads(request)
-    said: object = ""
+    answer: object = ""
     try:
         if verb == "run":
-            said = saxon().run(*rest)
+            answer = saxon().run(*rest)
         else:
             saxon().check(*rest)
     except QueryFailed as error:
-        said = [error.code, error.what, error.line, error.column]
-    return json.dumps(said).encode()
+        answer = [error.code, error.what, error.line, error.column]
+    return json.dumps(answer).encode()
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 ELSE = " else ()"
+#: The end of a rename: the name of a node is made of a text as a constructor makes it, where that would stand.
+NAMED = ") ! [node-name(element {.} {}), node-name(attribute {.} {''})])"
 
 
 class Span(NamedTuple):
@@ -78,6 +80,8 @@ class Call:
     literals: tuple[str | None, ...]
     reference: bool = False
     arrow: bool = False
+    opening: int = 0  # behind its parenthesis, or behind the name of a reference
+    arity: int = 0  # of a reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +102,33 @@ class Binding:
 
 
 @dataclass(frozen=True, slots=True)
+class Update:
+    """``delete node T`` and its kind: ``keyword`` and ``middle`` are its words, ``first`` and ``second`` its parts."""
+
+    kind: str  # delete, replace, value, rename, or where something is inserted: into, first, last, before, after
+    keyword: Span
+    first: Span
+    middle: Span | None = None
+    second: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """``copy $v := E modify U return R``: where its words stand, its variables, and their values."""
+
+    keyword: Span
+    variables: tuple[tuple[str, Span], ...]
+    modify: Span
+    returns: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Body:
     """``comma`` is the first comma outside everything: it ends the ``if`` before it, which users seldom mean.
 
     ``lists`` are branches of several actions without parentheses. ``closings`` is what must be put in at the end of
-    expressions, the innermost first: a missing ``else``, the parenthesis of a list. ``values`` are results that are
-    neither an action nor ``()``. ``constructors`` are the outermost direct ones.
+    expressions, the innermost first: a missing ``else``, the parentheses of a list, of a copy and of an update.
+    ``values`` are results that are neither an action nor ``()``. ``constructors`` are the outermost direct ones.
     """
 
     conditional: bool
@@ -118,8 +143,11 @@ class Body:
     values: tuple[Span, ...]
     comma: int | None
     constructors: tuple[Span, ...] = ()
+    transforms: tuple[Transform, ...] = ()
+    updates: tuple[Update, ...] = ()
+    otherwise: bool = False  # the whole is an if with an else
 
     def binding_of(self, use: Span) -> Binding | None:
         """What a variable means where it is used, if that is one let or for clause and nothing else."""
-        found = next((each for each in self.bindings if use in each.uses), None)
-        return None if found is None or found.regrouped else found
+        owner = next((binding for binding in self.bindings if use in binding.uses), None)
+        return None if owner is None or owner.regrouped else owner

@@ -9,8 +9,8 @@ from postroom.rules.language.tokens import Token, Unreadable
 
 
 class Cursor:
-    def __init__(self, found: list[Token], end: int) -> None:
-        self.tokens = found
+    def __init__(self, tokens: list[Token], end: int) -> None:
+        self.tokens = tokens
         self.end = Token("end", "", end, end)
         self.at = 0
 

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.model.definitions import Definition, Position
+from postroom.rules.language.edits import line_column
+from postroom.rules.language.prolog import Prolog, prolog
 
 KIND = "rules"  # the kind of these definitions in the catalog
 
@@ -20,13 +22,20 @@ class Expression:
     line: int
     column: int
 
+    def place(self, file: str, offset: int) -> Position:
+        """A place inside of it, as a place in its file."""
+        line, column = line_column(self.text, min(offset, len(self.text)))
+        start = self.column - 1 if line == 1 else 0
+        return Position(file, self.line + line - 1, column + start)
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     """``using WS-ReliableMessaging policy wsrmpol.xml``"""
 
     extension: str
-    file: str
+    file: str | None = None
+    text: str | None = None  # what it says, read when it was loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +50,11 @@ class QueueDefinition:
     schema: str | None = None  # the name of the file
     schema_text: str | None = None  # and what it says, read when it was loaded
     errorqueue: str | None = None
-    interface: str | None = None
+    interface: str | None = None  # a transport, or the name of a file
+    interface_text: str | None = None  # and what it says with all that it imports, read when it was loaded
     port: str | None = None
     policies: tuple[Policy, ...] = ()
+    rule: str | None = None  # that it was made for
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +113,22 @@ class RuleDefinition:
     position: Position
     module: str
     errorqueue: str | None = None
+    unless: Expression | None = None  # what keeps it from firing when its time has come
+    deadline: Expression | None = None  # a duration, or a moment
+
+    @property
+    def waiting(self) -> str:
+        """The queue in which messages wait for what must come."""
+        return f"{self.name}-waiting"
+
+    @property
+    def due(self) -> str:
+        """The queue of messages whose time has come."""
+        return f"{self.name}-due"
+
+    def fires_at(self, queue: str) -> bool:
+        """Whether a message of a queue is one that has waited."""
+        return self.unless is not None and queue == self.due
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +140,19 @@ class ModuleDefinition:
     position: Position
     module: str
     errorqueue: str | None = None
+    prolog: Expression | None = None  # its declarations
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryDefinition:
+    """A library module of XQuery, which programs import by its namespace; a module of its own."""
+
+    what: ClassVar[str] = "library"
+    name: str  # its namespace
+    position: Position
+    module: str
+    file: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +171,7 @@ AnyDefinition = (
     | CollectionDefinition
     | RuleDefinition
     | ModuleDefinition
+    | LibraryDefinition
     | SystemDefinition
 )
 _CLASSES = (
@@ -140,6 +181,7 @@ _CLASSES = (
     CollectionDefinition,
     RuleDefinition,
     ModuleDefinition,
+    LibraryDefinition,
     SystemDefinition,
 )
 
@@ -155,6 +197,7 @@ class Program:
     collections: dict[str, CollectionDefinition] = field(init=False)
     rules: dict[str, RuleDefinition] = field(init=False)
     modules: dict[str, ModuleDefinition] = field(init=False)
+    libraries: dict[str, LibraryDefinition] = field(init=False)
     system: SystemDefinition | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -165,10 +208,11 @@ class Program:
             ("collections", CollectionDefinition),
             ("rules", RuleDefinition),
             ("modules", ModuleDefinition),
+            ("libraries", LibraryDefinition),
         ):
-            chosen = {each.name: each for each in self.definitions if isinstance(each, kind)}
+            chosen = {definition.name: definition for definition in self.definitions if isinstance(definition, kind)}
             object.__setattr__(self, attribute, chosen)
-        systems = [each for each in self.definitions if isinstance(each, SystemDefinition)]
+        systems = [definition for definition in self.definitions if isinstance(definition, SystemDefinition)]
         object.__setattr__(self, "system", systems[-1] if systems else None)
 
     def __bool__(self) -> bool:
@@ -178,7 +222,12 @@ class Program:
         """This program with some modules replaced by new ones; the others stay."""
         new = tuple(new)
         replaced = {each.module for each in new}
-        return Program((*(each for each in self.definitions if each.module not in replaced), *new))
+        return Program((*(definition for definition in self.definitions if definition.module not in replaced), *new))
+
+    def prolog(self, module: str) -> Prolog:
+        """What the declarations of a module say."""
+        known = self.modules.get(module)
+        return prolog(known.prolog.text) if known is not None and known.prolog is not None else Prolog()
 
     def slicings_of(self, queue: str) -> Iterator[SlicingDefinition]:
         """The slicings whose property messages of a queue may have."""
@@ -191,7 +240,7 @@ class Program:
             return known.queues
         # The connection of a message goes over to whatever rules make of it, in any queue; but what is in an outgoing
         # gateway waits for its partner, and what is in an echo queue for its time.
-        return tuple(each.name for each in self.queues.values() if each.kind in ("basic", "incomingGateway"))
+        return tuple(queue.name for queue in self.queues.values() if queue.kind in ("basic", "incomingGateway"))
 
     def properties_of(self, queue: str) -> list[PropertyDefinition]:
         return [each for each in self.properties.values() if queue in each.queues]
@@ -199,7 +248,11 @@ class Program:
     def rules_of(self, queue: str) -> list[RuleDefinition]:
         """The rules that a message of a queue sets off, those of its slicings too, in the order of definition."""
         slicings = {slicing.name for slicing in self.slicings_of(queue)}
-        return [rule for rule in self.rules.values() if rule.target == queue or rule.target in slicings]
+        return [
+            rule
+            for rule in self.rules.values()
+            if rule.target == queue or rule.target in slicings or rule.fires_at(queue)
+        ]
 
     @property
     def watched(self) -> dict[str, int]:
@@ -210,6 +263,8 @@ class Program:
             for queue in self.sliced(slicing) if slicing else (rule.target,):
                 definition = self.queues.get(queue)
                 names[queue] = definition.priority if definition else 0
+            if rule.unless is not None:
+                names[rule.due] = 0
         return names
 
     def error_queues(self, queue: str, rule: str | None) -> list[str]:
@@ -229,6 +284,11 @@ class Program:
 
 def as_catalog(definition: AnyDefinition) -> Definition:
     body = {each.name: getattr(definition, each.name) for each in fields(definition) if each.name != "position"}
+    if isinstance(definition, ModuleDefinition) and definition.prolog is None:
+        del body["prolog"]  # as rooms have it that were made before there was one
+    for name in ("unless", "deadline", "rule", "interface_text"):
+        if name in body and body[name] is None:
+            del body[name]
     return Definition(
         KIND, f"{definition.what} {definition.name}", {"what": definition.what, **_plain(body)}, definition.position
     )
@@ -246,7 +306,11 @@ def from_catalog(definition: Definition) -> AnyDefinition:
             for each in body["values"]
         )
     if what == "rule":
-        body["body"] = Expression(**body["body"])
+        for name in ("body", "unless", "deadline"):
+            if name in body:
+                body[name] = Expression(**body[name])
+    if what == "module" and "prolog" in body:
+        body["prolog"] = Expression(**body["prolog"])
     return kind(position=definition.position or Position("", 1), **body)
 
 
@@ -257,5 +321,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [_plain(item) for item in value]
     if hasattr(value, "__dataclass_fields__"):
-        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+        plain = {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+        return {name: item for name, item in plain.items() if item is not None} if isinstance(value, Policy) else plain
     return value

@@ -8,38 +8,56 @@ part it wants read next, so depth costs no stack and is bounded by a limit of ou
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from postroom.limits import RULE_DEPTH_MAX
 from postroom.rules.language import functions
-from postroom.rules.language.body import ELSE, Binding, Body, Call, Compensate, Enqueue, Reset, Span, With
+from postroom.rules.language.body import (
+    ELSE,
+    NAMED,
+    Binding,
+    Body,
+    Call,
+    Compensate,
+    Enqueue,
+    Reset,
+    Span,
+    Transform,
+    Update,
+    With,
+)
 from postroom.rules.language.operands import ACTIONS, STATEMENTS, Operands, Walk
 from postroom.rules.language.scope import Bound, plain
 from postroom.rules.language.tokens import Namespace, Token, Unreadable, namespaces, tokens_before
 from postroom.store.tables.spheres import ABORTING
 
 
-def read(text: str, start: int, end: int) -> Body:
-    """The structure of the body ``text[start:end]``; Unreadable says what is wrong and where."""
-    found, problem = tokens_before(text, start, end)
+def read(text: str, start: int, end: int, declared: Mapping[str, str] = MappingProxyType({}), place: str = "") -> Body:
+    """The structure of the body ``text[start:end]``; Unreadable says what is wrong and where.
+
+    ``declared`` is what the prolog of its program makes prefixes mean; ``place`` says why there can be no actions.
+    """
+    tokens, problem = tokens_before(text, start, end)
     if problem is None:
-        return _named(_Reader(found, end).body(), namespaces(text, start, end))
+        return _named(Reader(tokens, end).body(place), declared, namespaces(text, start, end))
     try:
         # A brace too many shows its effect late: what is wrong before it is what the user wants to hear of.
-        _Reader(found, problem.offset).body()
+        Reader(tokens, problem.offset).body(place)
     except Unreadable as earlier:
         if earlier.offset < problem.offset:
             raise earlier from problem
     raise problem
 
 
-def _named(body: Body, declared: list[Namespace]) -> Body:
+def _named(body: Body, declared: Mapping[str, str], constructed: list[Namespace]) -> Body:
     """With what calls mean, not with what they are written as: a constructor can make a prefix mean anything."""
 
     def meant(call: Call) -> Call:
-        here = {each.prefix: each.uri for each in declared if each.start <= call.start < each.end}
-        return replace(call, name=functions.canonical(call.name, here))
+        here = {each.prefix: each.uri for each in constructed if each.start <= call.start < each.end}
+        return replace(call, name=functions.canonical(call.name, {**declared, **here}))
 
     return replace(body, calls=tuple(map(meant, body.calls)))
 
@@ -53,11 +71,11 @@ _PROLOG: Final = {
 }
 
 
-class _Reader(Operands):
+class Reader(Operands):
     """One pass over the tokens."""
 
-    def __init__(self, found: list[Token], end: int) -> None:
-        super().__init__(found, end)
+    def __init__(self, tokens: list[Token], end: int) -> None:
+        super().__init__(tokens, end)
         self.depth = 0
         self.enqueues: list[Enqueue] = []
         self.resets: list[Reset] = []
@@ -67,12 +85,17 @@ class _Reader(Operands):
         self.bounds: list[Bound] = []
         self.values: list[Span] = []
         self.comma: int | None = None
+        self.transforms: list[Transform] = []
+        self.updates: list[Update] = []
+        self.otherwise = False
+        self.modifying = 0  # how many modify clauses are around us
 
-    def body(self) -> Body:
+    def body(self, place: str = "") -> Body:
         if not self.tokens:
             raise Unreadable("the body is empty", self.end.start)
         self._refuse_prolog()
-        walks: list[Walk] = [self._outermost()]
+        self.focus += bool(place)  # what is not in a rule has no message for its context
+        walks: list[Walk] = [self._outermost(place)]
         while walks:
             part = next(walks[-1], None)
             if part is None:
@@ -105,12 +128,19 @@ class _Reader(Operands):
             values=tuple(self.values),
             comma=self.comma,
             constructors=tuple(self.constructors),
+            transforms=tuple(self.transforms),
+            updates=tuple(self.updates),
+            otherwise=self.otherwise,
         )
 
     def _refuse_prolog(self) -> None:
         first, second = self.peek(), self.peek(1)
         if first.kind == "name" and second.text in _PROLOG.get(first.text, ()):
-            raise Unreadable(f"a body is one expression and cannot begin with {first.text} {second.text}", first.start)
+            raise Unreadable(
+                f"a body is one expression and cannot begin with {first.text} {second.text}; "
+                "declarations stand at the beginning of the file",
+                first.start,
+            )
 
     def _conditional(self) -> bool:
         """Whether all is one if, perhaps in parentheses."""
@@ -121,12 +151,12 @@ class _Reader(Operands):
 
     # --- expressions ---
 
-    def _outermost(self) -> Walk:
-        yield self._single("")
+    def _outermost(self, place: str) -> Walk:
+        yield self._single(place)
         while self.symbol(","):
             self.comma = self.peek().start if self.comma is None else self.comma
             self.at += 1
-            yield self._single("")
+            yield self._single(place)
 
     def _single(self, place: str) -> Walk:
         first, values = self.at, len(self.values)
@@ -154,6 +184,10 @@ class _Reader(Operands):
             return self._quantified()
         if token.text == "try" and self.symbol("{", 1):
             return self._try()
+        if token.text == "copy" and follow.kind == "variable":
+            return self._copy()
+        if token.text in ("insert", "delete", "replace", "rename") and self._updates():
+            return self._update()
         return self._operators(place)
 
     # --- actions ---
@@ -194,7 +228,7 @@ class _Reader(Operands):
         made = Enqueue(self.since(first), keyword, value, into, queue.text, queue.start, tuple(properties), *undo)
         self.enqueues.append(made)
 
-    def _compensate(self, place: str, found: list[Compensate]) -> Walk:
+    def _compensate(self, place: str, compensations: list[Compensate]) -> Walk:
         begin = self.at
         self.at += 2
         keyword, begin = self.since(begin), self.at
@@ -203,7 +237,7 @@ class _Reader(Operands):
         value, begin = self.since(begin), self.at
         self.need_word("into")
         queue = self.need_name("the name of a queue")
-        found.append(Compensate(keyword, value, self.since(begin), queue.text, queue.start))
+        compensations.append(Compensate(keyword, value, self.since(begin), queue.text, queue.start))
 
     def _vote(self, first: int) -> Walk:
         """A vote is a message for the state that the sphere is to be in."""
@@ -235,6 +269,7 @@ class _Reader(Operands):
         self.need_word("then")
         yield self._listed(place)
         if self.skip_word("else"):
+            self.otherwise = self.otherwise or first == 0
             yield self._listed(place)
         else:
             self.missing.append(self.tokens[self.at - 1].end)
@@ -312,6 +347,81 @@ class _Reader(Operands):
         if self.peek().kind != "name" and not self.symbol("*"):
             self.unexpected("the name of an error")
         self.at += 1
+
+    # --- copy and modify ---
+
+    def _copy(self) -> Walk:
+        first, place, names = self.at, "inside copy", list[str]()
+        variables: list[tuple[str, Span]] = []
+        self.at += 1
+        keyword = self.since(first)
+        while True:
+            name = self.need_variable()
+            self.need_symbol(":=")
+            begin = self.at
+            yield self._inner(place)
+            variables.append((name, self.since(begin)))
+            self.closings.append((variables[-1][1].end, "))"))
+            if not self.skip_symbol(","):
+                break
+        names += [name for name, _ in variables]
+        self.scope.hide(names)
+        begin = self.at
+        self.need_word("modify")
+        modify, begin = self.since(begin), self.at
+        self.modifying += 1
+        yield self._inner(place)
+        self.modifying -= 1
+        begin = self.at
+        self.need_word("return")
+        self.transforms.append(Transform(keyword, tuple(variables), modify, self.since(begin)))
+        yield self._single(place)
+        self.scope.forget(names)
+
+    def _updates(self) -> bool:
+        """Whether an updating expression begins here. Elsewhere than behind modify its words are names."""
+        ahead = 3 if self.word("replace") and self.word("value", 1) and self.word("of", 2) else 1
+        node = self.word("node", ahead) or (self.word("nodes", ahead) and self.peek().text in ("insert", "delete"))
+        if not node or (self.symbol("(", ahead + 1) and self.symbol(")", ahead + 2)):
+            return False
+        if not self.modifying:
+            text = self.peek().text
+            raise Unreadable(f"{text} node is allowed only after modify: copy $v := … modify …", self.peek().start)
+        return True
+
+    def _update(self) -> Walk:
+        first, place = self.at, "inside copy"
+        verb = self.take().text
+        valued = self.skip_word("value")
+        self.at += 1 + valued  # of, and node
+        keyword, begin = self.since(first), self.at
+        yield self._inner(place)
+        target = self.since(begin)
+        if verb == "delete":
+            self.updates.append(Update(verb, keyword, target))
+            self.closings.append((target.end, "))"))
+            return
+        begin = self.at
+        kind = self._where() if verb == "insert" else verb
+        if verb != "insert":
+            self.need_word("as" if verb == "rename" else "with")
+        middle, begin = self.since(begin), self.at
+        yield self._inner(place)
+        second = self.since(begin)
+        self.updates.append(Update("value" if valued else kind, keyword, target, middle, second))
+        self.closings.append((second.end, NAMED if verb == "rename" else "))"))
+
+    def _where(self) -> str:
+        for word in ("before", "after"):
+            if self.skip_word(word):
+                return word
+        kind = "into"
+        if self.skip_word("as"):
+            if not (self.word("first") or self.word("last")):
+                self.unexpected("first or last")
+            kind = self.take().text
+        self.need_word("into")
+        return kind
 
     # --- FLWOR and quantified expressions ---
 

@@ -68,6 +68,26 @@ _PREFIXES = {
     "qs": NAMESPACE,
 }
 _CANONICAL = {uri: prefix for prefix, uri in _PREFIXES.items() if prefix != "fn"}
+#: The namespace of what a catch tells of an error, in its variables and codes.
+ERRORS = "http://www.w3.org/2005/xqt-errors"
+LOCAL = "http://www.w3.org/2005/xquery-local-functions"
+#: Prefixes that mean the same in every program; "" is the one for names of functions without a prefix.
+PREFIXES = {
+    **_PREFIXES,
+    "local": LOCAL,
+    "err": ERRORS,
+    "xml": "http://www.w3.org/XML/1998/namespace",
+    "xsi": "http://www.w3.org/2001/XMLSchema-instance",
+}
+#: Namespaces in which a program can declare nothing: those of XQuery and its kin, of Saxon and of ours.
+_TAKEN = (
+    "http://www.w3.org/",
+    "http://saxon.sf.net/",
+    "http://exslt.org/",
+    "http://expath.org/",
+    "java:",
+    "urn:postroom:",
+)
 _BY_PREFIX = {"": _FN, "map": _MAP, "array": _ARRAY, "math": _MATH, "xs": _XS}
 _OUTSIDE = frozenset(
     """
@@ -86,18 +106,38 @@ def canonical(name: str, declared: Mapping[str, str]) -> str:
     >>> canonical("Q{http://www.w3.org/2001/XMLSchema}int", {}), canonical("map:get", {"map": "urn:x"})
     ('xs:int', 'Q{urn:x}get')
     """
-    if name.startswith("Q{"):
-        uri, _, local = name[2:].partition("}")
-    else:
-        prefix, _, local = name.rpartition(":")
-        meant = {**_PREFIXES, **declared}
-        if prefix not in meant:
-            return name
-        uri = meant[prefix]
+    name_expanded = expanded(name, declared)
+    if name_expanded is None:
+        return name
+    uri, local = name_expanded
     usual = _CANONICAL.get(uri)
     if usual is None:
         return f"Q{{{uri}}}{local}"
     return f"{usual}:{local}" if usual else local
+
+
+def expanded(name: str, declared: Mapping[str, str]) -> tuple[str, str] | None:
+    """The namespace and the local name of a function; None if nothing declares its prefix.
+
+    >>> expanded("Q{ urn:x }f", {}), expanded("p:f", {"p": "urn:p"}), expanded("p:f", {})
+    (('urn:x', 'f'), ('urn:p', 'f'), None)
+    """
+    if name.startswith("Q{"):
+        uri, _, local = name[2:].partition("}")
+        return collapsed(uri), local
+    prefix, _, local = name.rpartition(":")
+    meant = declared.get(prefix, PREFIXES.get(prefix)) if prefix else _XPATH
+    return None if meant is None else (meant, local)
+
+
+def collapsed(uri: str) -> str:
+    """A namespace as XQuery reads it where it is written: blanks around it do not count."""
+    return " ".join(uri.split())
+
+
+def is_taken(uri: str) -> bool:
+    """Whether a program may not declare functions and variables in a namespace."""
+    return uri != LOCAL and uri.startswith(_TAKEN)
 
 
 def refusal(name: str) -> str | None:

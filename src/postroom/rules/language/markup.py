@@ -134,10 +134,10 @@ class Markup:
         self.found.append(Token("pragma", self.text[start : self.at], start, self.at))
 
     def _skip(self, opening: str, closing: str, what: str) -> None:
-        found = self.text.find(closing, self.at + len(opening), self.end)
-        if found < 0:
+        at = self.text.find(closing, self.at + len(opening), self.end)
+        if at < 0:
             raise Unreadable(f"this {what} has no closing {closing}", self.at)
-        self.at = found + len(closing)
+        self.at = at + len(closing)
 
     # --- constructors ---
 
@@ -197,8 +197,8 @@ class Markup:
         self.next = OPERATOR
         self._emit("close-constructor", closing)
         if frame.kind == "element":
-            for each in self.namespaces[frame.declares :]:
-                each.end = min(each.end, self.at)
+            for namespace in self.namespaces[frame.declares :]:
+                namespace.end = min(namespace.end, self.at)
 
     def _tag(self) -> None:
         """Read a start tag up to its end or to the first attribute value."""

@@ -36,8 +36,8 @@ _OPERAND: Final = "as an operand of an operator"
 class Operands(Cursor, ABC):
     """``place`` says why an action cannot stand where we are; it is empty where one can."""
 
-    def __init__(self, found: list[Token], end: int) -> None:
-        super().__init__(found, end)
+    def __init__(self, tokens: list[Token], end: int) -> None:
+        super().__init__(tokens, end)
         self.scope = Scope()
         self.calls: list[Call] = []
         self.actions: list[int] = []  # where each begins
@@ -306,9 +306,11 @@ class Operands(Cursor, ABC):
         first, name = self.at, self.need_name("the name of a function")
         arguments: list[Span] = []
         literals: list[str | None] = []
+        opening = self.peek().end
         yield self._arguments(arguments, literals)
         span = self.since(first)
-        self.calls.append(Call(name.text, span.start, span.end, tuple(arguments), tuple(literals), arrow=arrow))
+        given = (tuple(arguments), tuple(literals))
+        self.calls.append(Call(name.text, span.start, span.end, *given, arrow=arrow, opening=opening))
 
     def _arguments(self, spans: list[Span], literals: list[str | None] | None = None) -> Walk:
         self.need_symbol("(")
@@ -331,11 +333,13 @@ class Operands(Cursor, ABC):
     def _reference(self) -> Walk:
         first, name = self.at, self.need_name("the name of a function")
         self.at += 1
-        if self.peek().kind != "number":
+        if self.peek().kind != "number" or not self.peek().text.isdecimal():
             self.unexpected("a number of arguments")
-        self.at += 1
+        arity = int(self.take().text)
         span = self.since(first)
-        self.calls.append(Call(name.text, span.start, span.end, (), (), reference=True))
+        self.calls.append(
+            Call(name.text, span.start, span.end, (), (), reference=True, opening=name.end, arity=min(arity, 1000))
+        )
         return iter(())
 
     def _computed(self, token: Token) -> Walk:

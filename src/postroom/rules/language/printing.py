@@ -7,6 +7,7 @@ from functools import singledispatch
 from postroom.rules.language.definitions import (
     AnyDefinition,
     CollectionDefinition,
+    LibraryDefinition,
     ModuleDefinition,
     PropertyDefinition,
     QueueDefinition,
@@ -32,7 +33,8 @@ def _(queue: QueueDefinition) -> str:
         "port": queue.port,
     }
     words = [f" {clause} {value}" for clause, value in clauses.items() if value is not None]
-    words += [f" using {policy.extension} policy {policy.file}" for policy in queue.policies]
+    for policy in queue.policies:
+        words.append(f" using {policy.extension}" + (f" policy {policy.file}" if policy.file is not None else ""))
     return f"create queue {queue.name} kind {queue.kind} mode {queue.mode}{''.join(words)}\n"
 
 
@@ -58,12 +60,21 @@ def _(collection: CollectionDefinition) -> str:
 
 @written.register
 def _(rule: RuleDefinition) -> str:
-    return f"create rule {rule.name} for {rule.target}{_errors(rule.errorqueue)}\n{rule.body.text}\n"
+    waits = ""
+    if rule.unless is not None and rule.deadline is not None:
+        waits = f"\nunless ({rule.unless.text}) within ({rule.deadline.text})"
+    return f"create rule {rule.name} for {rule.target}{_errors(rule.errorqueue)}{waits}\n{rule.body.text}\n"
 
 
 @written.register
 def _(module: ModuleDefinition) -> str:
-    return f"create module {module.name}{_errors(module.errorqueue)}\n"
+    declared = "" if module.prolog is None else f"{module.prolog.text}\n\n"
+    return f"{declared}create module {module.name}{_errors(module.errorqueue)}\n"
+
+
+@written.register
+def _(library: LibraryDefinition) -> str:
+    return library.text
 
 
 @written.register

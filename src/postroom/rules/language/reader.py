@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import NoReturn
@@ -13,6 +14,7 @@ from postroom.rules.language.definitions import (
     AnyDefinition,
     CollectionDefinition,
     Expression,
+    LibraryDefinition,
     ModuleDefinition,
     Policy,
     PropertyDefinition,
@@ -23,8 +25,11 @@ from postroom.rules.language.definitions import (
     SystemDefinition,
 )
 from postroom.rules.language.edits import line_column
-from postroom.rules.language.tokens import Statement, Token, Unreadable, statements, word_at
+from postroom.rules.language.prolog import library, prolog
+from postroom.rules.language.tokens import CLOSERS, Statement, Token, Unreadable, parted, word_at
 
+_PRIORITY = re.compile("-?[0-9]{1,7}")
+RELIABLE = "WS-ReliableMessaging"
 KINDS = ("basic", "echo", "incomingGateway", "outgoingGateway")
 MODES = ("persistent", "transient")
 TYPES = (
@@ -36,26 +41,59 @@ TYPES = (
 def parse(text: str, file: str) -> tuple[AnyDefinition, ...]:
     """The definitions of one file, in their order. A file is a module, named by ``create module`` or by itself."""
     module = file.replace("\\", "/").rpartition("/")[2].removesuffix(".demaq")
-    found: list[AnyDefinition] = []
+    definitions: list[AnyDefinition] = []
     problems: list[Problem] = []
     try:
-        parts = statements(text)
+        declared, parts = parted(text)
     except Unreadable as error:
         refuse(ProgramInvalid, [Problem(_position(text, file, error.offset), error.what, "syntax")])
+    declarations = _prolog(text, file, declared, problems)
     for statement in parts:
         try:
-            found.append(_Reader(text, file, statement, module).definition())
+            definitions += _with_queues(_Reader(text, file, statement, module).definition())
         except Unreadable as error:
             problems.append(Problem(_position(text, file, error.offset), error.what, "syntax"))
     if problems:
         refuse(ProgramInvalid, problems)
-    named = [each for each in found if isinstance(each, ModuleDefinition)]
+    named = [each for each in definitions if isinstance(each, ModuleDefinition)]
     if len(named) > 1:
         second = Problem(named[1].position, "a file is one module; this is its second name", "one-module")
         refuse(ProgramInvalid, [second])
     if not named:
-        return (ModuleDefinition(module, Position(file, 1), module), *found)
-    return tuple(replace(each, module=named[0].name) for each in found)
+        return (ModuleDefinition(module, Position(file, 1), module, prolog=declarations), *definitions)
+    definitions[definitions.index(named[0])] = replace(named[0], prolog=declarations)
+    return tuple(replace(each, module=named[0].name) for each in definitions)
+
+
+def _with_queues(definition: AnyDefinition) -> tuple[AnyDefinition, ...]:
+    """A definition, and the queues of a rule that waits for what does not come."""
+    if not isinstance(definition, RuleDefinition) or definition.unless is None:
+        return (definition,)
+    place = (definition.position, definition.module)
+    waiting = QueueDefinition(definition.waiting, "echo", "persistent", *place, rule=definition.name)
+    due = QueueDefinition(definition.due, "basic", "persistent", *place, rule=definition.name)
+    return (waiting, due, definition)
+
+
+def parse_library(text: str, file: str) -> LibraryDefinition:
+    """A library module, a definition of its own."""
+    try:
+        known = library(text)
+    except Unreadable as error:
+        refuse(ProgramInvalid, [Problem(_position(text, file, error.offset), error.what, "syntax")])
+    name = file.replace("\\", "/").rpartition("/")[2]
+    return LibraryDefinition(known.uri, Position(file, 1), f"library {known.uri}", name, text)
+
+
+def _prolog(text: str, file: str, tokens: Sequence[Token], problems: list[Problem]) -> Expression | None:
+    if not tokens:
+        return None
+    start, end = tokens[0].start, tokens[-1].end
+    try:
+        prolog(text[start:end])
+    except Unreadable as error:
+        problems.append(Problem(_position(text, file, start + error.offset), error.what, "syntax"))
+    return Expression(text[start:end], *line_column(text, start))
 
 
 def _position(text: str, file: str, offset: int) -> Position:
@@ -139,8 +177,11 @@ class _Reader:
             clause = self._keyword("kind", "mode", "schema", "priority", "errorqueue", "interface", "port", "using")
             if clause == "using":
                 extension = self._word("a Web Service extension")
-                self._keyword("policy")
-                policies.append(Policy(extension, self._word("the file of a policy")))
+                if extension != RELIABLE or self._is("policy"):  # the others mean nothing without one
+                    self._keyword("policy")
+                    policies.append(Policy(extension, self._word("the file of a policy")))
+                else:
+                    policies.append(Policy(extension))
                 continue
             if clause in clauses:
                 raise Unreadable(f"{clause} stands twice", offset)
@@ -172,7 +213,7 @@ class _Reader:
         if clause == "priority":
             here = self._here
             word = self._word("a priority")
-            if not word.lstrip("-").isdecimal() or not -1_000_000 <= int(word) <= 1_000_000:
+            if not _PRIORITY.fullmatch(word) or not -1_000_000 <= int(word) <= 1_000_000:
                 raise Unreadable("a priority is a whole number up to 1000000", here.start if here else 0)
             return word
         return self._word({"schema": "a schema file", "interface": "an interface file", "port": "a port"}[clause])
@@ -222,7 +263,7 @@ class _Reader:
     @cached_property
     def _next_queues(self) -> frozenset[int]:
         """Where a next ``queue A, B value`` may begin: a word queue outside of all brackets, behind an operand."""
-        depth, found = 0, []
+        depth, queues = 0, []
         for number, token in enumerate(self._tokens):
             if token.kind == "symbol" and token.text in ("(", "[", "{"):
                 depth += 1
@@ -232,8 +273,8 @@ class _Reader:
                 before, after = self._tokens[number - 1], self._tokens[number + 1 : number + 2]
                 operand = before.kind != "symbol" or before.text in (")", "]", "}", ".", "..", "*")
                 if operand and after and after[0].kind == "name":
-                    found.append(number)
-        return frozenset(found)
+                    queues.append(number)
+        return frozenset(queues)
 
     def _slicing(self) -> SlicingDefinition:
         name = self._name("a slicing")
@@ -255,10 +296,36 @@ class _Reader:
         if self._is("errorqueue"):
             self._at += 1
             errorqueue = self._name("an error queue")
+        unless = deadline = None
+        if self._is("unless"):
+            self._at += 1
+            unless = self._parenthesized("a condition in parentheses")
+            self._keyword("within", "by")
+            here = self._here
+            if here is not None and here.kind == "string":
+                self._at += 1
+                deadline = self._expression(self._at - 1, self._at)
+            else:
+                deadline = self._parenthesized("a text in quotes, or an expression in parentheses")
         if self._here is None:
             self._fail("the rule's body, if (…) then …,")
         body = self._expression(self._at, len(self._tokens))
-        return RuleDefinition(name, target, body, self.position, self._module, errorqueue)
+        return RuleDefinition(name, target, body, self.position, self._module, errorqueue, unless, deadline)
+
+    def _parenthesized(self, what: str) -> Expression:
+        """An expression in parentheses, without them."""
+        if self._here is None or self._here.text != "(":
+            self._fail(what)
+        begin, depth = self._at, 0
+        while self._here is not None:
+            here = self._here
+            depth += (here.text in CLOSERS) - (here.text in CLOSERS.values()) if here.kind == "symbol" else 0
+            self._at += 1
+            if not depth:
+                break
+        if self._at - begin < 3:
+            raise Unreadable(f"{what} is wanted here, not ()", self._tokens[begin].start)
+        return self._expression(begin + 1, self._at - 1)
 
     def _module_name(self) -> ModuleDefinition:
         name = self._name("a module")

@@ -34,6 +34,7 @@ from postroom.rules.language.markup import (
 
 __all__ = [
     "CLOSERS",
+    "DECLARING",
     "OBJECTS",
     "OPERATOR_WORDS",
     "Namespace",
@@ -42,6 +43,7 @@ __all__ = [
     "Unreadable",
     "decoded",
     "namespaces",
+    "parted",
     "statements",
     "tokens",
     "tokens_before",
@@ -87,6 +89,8 @@ _INTRODUCERS: Final = {
     "module": frozenset({"module", "errorqueue"}),
     "system": frozenset({"errorqueue"}),
 }
+#: The words with which a declaration begins.
+DECLARING: Final = frozenset({"declare", "import", "module", "xquery"})
 CLOSERS: Final = {"(": ")", "[": "]", "{": "}", "`{": "}`"}
 
 
@@ -125,23 +129,34 @@ def namespaces(text: str, start: int, end: int) -> list[Namespace]:
         return []
     lexer = _Lexer(text, start, end)
     lexer.run()
+    for each in lexer.namespaces:
+        meant = decoded(Token("string", f'"{each.uri}"', each.start, each.end)) if "&" in each.uri else each.uri
+        each.uri = each.uri if meant is None else " ".join(meant.split())
     return sorted(lexer.namespaces, key=lambda each: each.start)
 
 
 def statements(text: str) -> list[Statement]:
-    """The ``create`` statements of a file. Only comments may stand before, between and after them."""
+    """The ``create`` statements of a file. Only comments may stand between and after them."""
+    return parted(text)[1]
+
+
+def parted(text: str) -> tuple[list[Token], list[Statement]]:
+    """The tokens of a file's declarations, and its ``create`` statements behind them."""
     lexer = _Lexer(text, 0, len(text))
-    found = lexer.run()
-    cuts = [*lexer.beginnings, len(found)]
-    if found and cuts[0] != 0:
-        _refuse_outside(found[0])
+    tokens = lexer.run()
+    cuts = [*lexer.beginnings, len(tokens)]
+    prolog = tokens[: cuts[0]]
+    if prolog and prolog[0].text not in DECLARING:
+        _refuse_outside(prolog[0])
+    if prolog and cuts[0] - 1 not in lexer.semicolons:
+        raise Unreadable("a declaration ends with ;", prolog[-1].end)
     parts: list[Statement] = []
     for begin, end in pairwise(cuts):
         stop = next((index for index in range(begin, end) if index in lexer.semicolons), end)
-        parts.append(Statement(tuple(found[begin:stop])))
+        parts.append(Statement(tuple(tokens[begin:stop])))
         if stop + 1 < end:
-            _refuse_outside(found[stop + 1])
-    return parts
+            _refuse_outside(tokens[stop + 1])
+    return prolog, parts
 
 
 def word_at(text: str, token: Token) -> tuple[str, int]:
@@ -179,6 +194,8 @@ def _character(reference: re.Match[str]) -> str:
 
 def _refuse_outside(token: Token) -> NoReturn:
     objects = ", ".join(sorted(OBJECTS))
+    if token.text in DECLARING:
+        raise Unreadable(f"{token.text} stands at the beginning of the file, before the first create", token.start)
     raise Unreadable(f"a statement begins with create and one of {objects}; here stands {token.text!r}", token.start)
 
 
@@ -199,7 +216,7 @@ class _Lexer(Markup):
         self.argument = False  # the next name is the user's
 
     def run(self) -> list[Token]:
-        text, end, found, match_piece = self.text, self.end, self.found, _PIECE.match
+        text, end, tokens, match_piece = self.text, self.end, self.found, _PIECE.match
         handlers: dict[str, Callable[[str], None]] = {
             "name": self._name,
             "variable": self._variable,
@@ -218,7 +235,7 @@ class _Lexer(Markup):
             start, stop = match.span(kind)
             self.at = start
             handlers[kind](text[start:stop])
-            if len(found) > PROGRAM_TOKENS_MAX:
+            if len(tokens) > PROGRAM_TOKENS_MAX:
                 self._refuse_length()
         if self.stack:
             frame = self.stack[-1]
@@ -259,6 +276,8 @@ class _Lexer(Markup):
             return TYPE if self.casing else OPERAND
         if word == "default" and self.switches:
             self.switches.pop()
+        if word in ("node", "nodes") and previous in ("insert", "delete", "replace", "rename", "of"):
+            return OPERAND
         if (word == "enqueue" and previous == "do") or (word == "sphere" and previous == "abort"):
             return OPERAND
         return OPERATOR

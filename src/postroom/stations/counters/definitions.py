@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from postroom.engine.steps.attempts import check_reader
 from postroom.engine.steps.failures import SYSTEM_ERRORS, error_queue
 from postroom.errors import DefinitionUnknown, FormInvalid
 from postroom.model.definitions import Definition, Loaded, Position, Problem, nearest, refuse
@@ -210,9 +211,9 @@ class Counters:
         return self._known.now(tx)
 
 
-def kept(tx: Transaction) -> list[Kept]:
+def kept(tx: Transaction, version: int | None = None) -> list[Kept]:
     """Every counter, in the order of definition."""
-    return [_kept(definition) for definition in tx.definitions.of_kind(KIND)]
+    return [_kept(definition) for definition in tx.definitions.of_kind(KIND, version)]
 
 
 def named(tx: Transaction, name: str) -> Kept:
@@ -299,4 +300,6 @@ def _watch(tx: Transaction, before: set[str]) -> None:
     """Have the messages of queues taken by counters, and those of others no longer."""
     after = _sources(tx)
     for name, queue in tx.queues.locked_all(before | after).items():
+        if name in after:
+            check_reader(tx, queue, WATCHER)
         tx.queues.set_watcher(queue, WATCHER, name in after)

@@ -16,11 +16,14 @@ from functools import partial
 from time import monotonic, perf_counter
 from typing import Any
 
+from postroom.engine.holding import LEASE
 from postroom.engine.spheres import Fates, Made, bound_to, plainly, sphere_of
-from postroom.engine.steps.effects import Document
+from postroom.engine.steps import attempts
+from postroom.engine.steps.attempts import Tries
+from postroom.engine.steps.effects import Document, Failed
 from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body
 from postroom.engine.steps.stage import Result, Turn
-from postroom.engine.steps.step import LEASE, in_use, releases
+from postroom.engine.steps.step import in_use, releases
 from postroom.errors import BodyError, BodyMismatch, NodeDown
 from postroom.limits import COUNTER_MESSAGES, NODE_PAUSE_SECONDS, STEP_BYTES_MAX
 from postroom.model.body import Format, check_text
@@ -86,6 +89,9 @@ class CounterStage:
     def shown(self, tx: Transaction) -> list[CounterShown]:
         """Every counter, in the order of definition."""
         return [shown(tx, kept) for kept in self._counters.now(tx)[1]]
+
+    def worker_module(self, store: Store) -> str:
+        return ""
 
     def keep_warm(self, store: Store, spark: Callable[[], object]) -> None:
         """Nothing here runs on Spark."""
@@ -199,6 +205,9 @@ def obstacle(tx: Transaction, kept: Kept) -> str:
     """Why a counter has nothing to do now; empty if it has."""
     counter = kept.counter
     source, goal = tx.queues.named_to_read(kept.source), tx.queues.named_to_read(kept.goal)
+    lacking = tx.bindings.lacking("counter").get(counter.name)
+    if lacking is not None:
+        return lacking
     if tx.nodes.home(counter.station) is None:
         return f"there is no station {counter.station} any more"
     queue = source if counter.way is Way.TAKES else goal
@@ -306,16 +315,16 @@ class _CounterStep:
             result.blocked = (source.name, errors.name)
             taken, handed = taken[:first], handed[:first]
         for stored, outcome in zip(taken, handed, strict=True):
-            self._changes.append(Take(source, stored, sliced=True, failed=isinstance(outcome, Failure)))
             if isinstance(outcome, Failure):
-                result.failures += 1
-                self._changes.append(self._error(outcome, stored, errors))
-            elif isinstance(outcome, Put):
+                result.failures += self._fail(source, stored, outcome, errors)
+                continue
+            self._changes.append(Take(source, stored, sliced=True))
+            if isinstance(outcome, Put):
                 self._changes.append(outcome)
             else:
                 self._new.append(outcome)
         result.messages = len(taken)
-        result.created = len(handed)
+        result.created = len(self._new) + sum(isinstance(change, Put) for change in self._changes)
         self._write(source, goal, taken)
         return result
 
@@ -394,6 +403,22 @@ class _CounterStep:
         return put
 
     # --- both ---
+
+    def _fail(self, source: Queue, stored: Stored, failure: Failure, errors: Queue) -> bool:
+        """An error message in the place of what a message should have become; or it is tried again, or a dead letter.
+
+        False if it is tried again. The source is locked and was read in this transaction: nobody else has the message.
+        """
+        tries = Tries.of(self._tx, [stored])
+        policy = tries.policies.get(source.name)
+        final = policy is None or policy.ends(failure.kind, tries.before.get(stored.key, 0) + 1)
+        if policy is None:
+            self._changes.append(Take(source, stored, sliced=True, failed=True))
+        else:
+            attempts.fail(self._tx, source, stored, Failed(f"{failure.code}: {failure.description}", final))
+        if final:
+            self._changes.append(self._error(failure, stored, errors))
+        return final
 
     def _error(self, failure: Failure, stored: Stored, errors: Queue) -> Put:
         document = Document(stored.key, stored.format, stored.type, stored.body)

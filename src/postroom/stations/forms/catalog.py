@@ -29,7 +29,7 @@ class Forms:
     """The forms of a room, read once per version of its definitions."""
 
     def __init__(self) -> None:
-        self._known = ByVersion(_now)
+        self._known = ByVersion(editions)
         self._old: dict[tuple[str, int], Edition] = {}
 
     def now(self, tx: Transaction) -> dict[str, Edition]:
@@ -72,8 +72,9 @@ def load_within(tx: Transaction, forms: Sequence[Form], files: Sequence[str]) ->
     return load(tx, KIND, wanted, files, begin=lambda definition: define_type(tx, types[definition.name]))
 
 
-def _now(tx: Transaction) -> dict[str, Edition]:
-    return {definition.name: _edition(definition) for definition in tx.definitions.of_kind(KIND)}
+def editions(tx: Transaction, version: int | None = None) -> dict[str, Edition]:
+    """The forms in force, or at a version, by name."""
+    return {definition.name: _edition(definition) for definition in tx.definitions.of_kind(KIND, version)}
 
 
 def _edition(definition: Definition) -> Edition:

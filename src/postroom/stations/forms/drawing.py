@@ -111,7 +111,7 @@ def shown(title: str, lines: Sequence[Line], rows: Mapping[str, Sequence[str]], 
     drawn = [row for line in lines for row in line.filled(rows)]
     bar = f"+{'-' * max(len(row) for row in drawn)}+"
     head = f"|{f' {title} '.center(len(bar) - 2)}|"
-    more = [f"{name}: {said}" for name, said in below.items()]
+    more = [f"{name}: {text}" for name, text in below.items()]
     return "\n".join([bar, head, bar, *(f"|{row}|" for row in drawn), bar, *more]) + "\n"
 
 

@@ -1,18 +1,20 @@
 """Fills in forms in a child process with time and memory limits, if they call functions of users.
 
 ``python -m postroom.stations.forms.filling_process`` is that process. It imports the modules that register the
-functions. Only names and text go there and come back.
+functions; those of the main program, which it cannot import, are sent along. Only names and text come back.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any
 
 from postroom import errors
 from postroom.engine.bounded_process import BoundedProcesses, Ended, attend
+from postroom.engine.packing import packed, unpacked
 from postroom.errors import BodyError, FunctionFailed
 from postroom.model.types import plain
 from postroom.stations.forms import functions
@@ -25,15 +27,16 @@ _attendants = BoundedProcesses("postroom.stations.forms.filling_process")
 
 
 def created_apart(edition: Edition, given: Mapping[str, Any], key: int, station: str, now: int) -> str:
-    """As ``created``. Functions that no module can be asked for, those of the main program, are asked here."""
+    """As ``created``, in a process apart if functions of users have to be called."""
     form = edition.form
-    known = {name: found for name in _functions(form) if (found := functions.find(name)) is not None}
-    modules = {_module(found) for found in known.values()}
-    if not modules or None in modules:
+    known = {name: function for name in _functions(form) if (function := functions.find(name)) is not None}
+    if not known:
         return created(edition, given, key, station, now)
-    said = {name: _as_json(value) for name, value in given.items()}
+    modules = {module for function in known.values() if (module := _module(function)) is not None}
+    along = {name: _sent_along(form, name, function) for name, function in known.items() if _module(function) is None}
+    values = {name: _as_json(value) for name, value in given.items()}
     seconds = functions.seconds()
-    request = [seconds, sorted(filter(None, modules)), str(form), edition.version, said, key, station, now]
+    request = [seconds, sorted(modules), along, str(form), edition.version, values, key, station, now]
     try:
         answer = json.loads(_attendants.ask(json.dumps(request).encode()))
     except Ended as end:
@@ -48,20 +51,28 @@ def created_apart(edition: Edition, given: Mapping[str, Any], key: int, station:
 
 def _functions(form: Form) -> list[str]:
     return [
-        each.function
-        for each in form.fields
-        if each.rule is Rule.AUTOMATIC and each.function and is_ours(each.function)
+        field.function
+        for field in form.fields
+        if field.rule is Rule.AUTOMATIC and field.function and is_ours(field.function)
     ]
 
 
 def _fields(form: Form) -> str:
-    return ", ".join(each.name for each in form.fields if each.rule is Rule.AUTOMATIC and is_ours(each.function))
+    return ", ".join(field.name for field in form.fields if field.rule is Rule.AUTOMATIC and is_ours(field.function))
 
 
-def _module(found: functions.Function) -> str | None:
+def _module(function: functions.Function) -> str | None:
     """The module that registers a function when it is imported."""
-    module = getattr(found, "__module__", None)
-    return None if module in (None, "__main__") or "<locals>" in getattr(found, "__qualname__", "") else str(module)
+    module = getattr(function, "__module__", None)
+    return None if module in (None, "__main__") or "<locals>" in getattr(function, "__qualname__", "") else str(module)
+
+
+def _sent_along(form: Form, name: str, function: functions.Function) -> str:
+    try:
+        return b64encode(packed(function)).decode()
+    except Exception as error:  # whatever it holds decides what is raised
+        why = f"it cannot be sent to its own process ({error}); define it in a module and name it in POSTROOM_FUNCTIONS"
+        raise FunctionFailed(type=form.name, field=_fields(form), function=name, why=why) from error
 
 
 def _as_json(value: Any) -> Any:
@@ -69,30 +80,31 @@ def _as_json(value: Any) -> Any:
 
 
 def _refusal(name: str) -> type[BodyError]:
-    found = getattr(errors, name, None)
-    return found if isinstance(found, type) and issubclass(found, BodyError) else BodyError
+    kind = getattr(errors, name, None)
+    return kind if isinstance(kind, type) and issubclass(kind, BodyError) else BodyError
 
 
 # --- in the process apart ----------------------------------------------------------------------------------------
 
 
 def _seconds(request: bytes) -> float:
-    """How long the answer may take, once the modules are there."""
-    seconds, modules, *_ = json.loads(request)
+    """How long the answer may take, once the functions are there."""
+    seconds, modules, along, *_ = json.loads(request)
     for module in modules:
         importlib.import_module(module)
+    functions.provide({name: unpacked(b64decode(text)) for name, text in along.items()})
     return float(seconds)
 
 
 def _answer(request: bytes, tell: object) -> bytes:
-    _, _, text, version, given, *about = json.loads(request)
+    _, _, _, text, version, given, *about = json.loads(request)
     (form,) = parse(text, "form")
-    said: object
+    answer: object
     try:
-        said = created(Edition(form, version), given, *about)
+        answer = created(Edition(form, version), given, *about)
     except BodyError as refusal:
-        said = [type(refusal).__name__, {name: str(fact) for name, fact in refusal.facts.items()}]
-    return json.dumps(said).encode()
+        answer = [type(refusal).__name__, {name: str(fact) for name, fact in refusal.facts.items()}]
+    return json.dumps(answer).encode()
 
 
 if __name__ == "__main__":

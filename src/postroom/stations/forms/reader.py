@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -90,6 +91,32 @@ def parse(text: str, file: str) -> tuple[Form, ...]:
     return forms
 
 
+def unfinished(text: str, file: str) -> Form | None:
+    """The first form of a text as far as it says one, for whoever is still writing it.
+
+    What cannot be read is left out, and a blank without a field is free text. Nothing can be made with it.
+    """
+    reader, name = _Reader(text, file), ""
+    lines: list[Line] = []
+    fields: dict[str, FormField] = {}
+    for number, row in enumerate(text.splitlines(), 1):
+        words, position = without_comment(row).split(), Position(file, number)
+        if row.strip().startswith("|"):
+            with suppress(FormInvalid):
+                lines.append(reader._line(row.strip(), position))
+        elif words[:1] == ["type"]:
+            if name:
+                break
+            name = " ".join(words[1:])
+        elif words[:1] == ["field"]:
+            with suppress(FormInvalid):
+                field = reader._field(words[1:], position)
+                fields.setdefault(field.name, field)
+    drawn = dict.fromkeys(blank.name for line in lines for blank in line.blanks)
+    every = [fields.get(each) or FormField(each, Kind.STRING, Rule.FREE) for each in drawn]
+    return Form(name, tuple(lines), tuple(every)) if lines else None
+
+
 def _twice(what: str, defined: Sequence[Form | Procedure | Counter]) -> list[Problem]:
     names: dict[str, Position] = {}
     problems = []
@@ -157,6 +184,9 @@ class _Reader:
     def _line(self, row: str, position: Position) -> Line:
         if len(row) < 2 or not row.endswith("|"):
             _fail(position, "a line of a template stands between two bars", "syntax")
+        if len(row) > 10 * FORM_COLUMNS_MAX:  # looking for blanks would take long
+            what = f"a line of the template has {len(row)} characters; at most {FORM_COLUMNS_MAX}"
+            _fail(position, what, "form-size")
         return Line.of(row[1:-1])
 
     def _field(self, words: Sequence[str], position: Position) -> FormField:

@@ -91,6 +91,30 @@ def get(network: Network, station: str, node: str, limit: int | None = None) -> 
     return got
 
 
+def get_these(network: Network, station: str, node: str, keys: Sequence[int]) -> list[int]:
+    """Bring some mail in by its keys, all or none of it."""
+    network.indexed_store(node)
+    recover(network, node)
+
+    def work(tx: Transaction) -> list[Parcel]:
+        box, parcels = desk.mailbox_of(tx, station), []
+        for key in dict.fromkeys(keys):
+            stored = tx.messages.find(key)
+            if stored is None or stored.queue != box.name:
+                where = f"it is not in the mailbox; find it with: postroom locate {key_text(key)}"
+                raise MessageElsewhere(key=key_text(key), station=station, where=where)
+            if not stored.sound:
+                raise StoreCorrupt(why=f"message {key_text(key)} does not match its hash")
+            parcels.append(_get_one(tx, box, stored, station, node))
+        return parcels
+
+    with network.control.acting(station):
+        parcels = network.control.transact("get", work)
+    if node != CONTROL:
+        deliver(network, network.control, parcels)
+    return [parcel.stored.key for parcel in parcels]
+
+
 def _get_some(station: str, node: str, size: int, tx: Transaction) -> tuple[list[Parcel], int]:
     """Take the oldest mail; answers also with how much was looked at, as what is damaged is set aside."""
     box = desk.mailbox_of(tx, station)

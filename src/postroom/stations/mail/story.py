@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from postroom.engine.spheres import sphere_of
 from postroom.errors import MessageUnknown, NodeDown
 from postroom.limits import STORY_MESSAGES_MAX
+from postroom.model.html_table import html_table
 from postroom.model.key import key_number, key_text
 from postroom.model.message import Stored
 from postroom.model.place import place_of
@@ -63,6 +64,15 @@ class Story:
     complete: bool  # else there are more messages than a story tells
     silent: tuple[str, ...] = ()  # nodes that did not answer
 
+    def _repr_html_(self) -> str:
+        headings = ["message", "type", "place", "time", "verb", "from", "to", "by"]
+        rows = [
+            ("\u2003" * told.depth + told.key, told.type, told.place, event.time, event.verb, *_ends(event), event.by)
+            for told in self.messages
+            for event in told.events
+        ]
+        return html_table(f"trace of {self.key}", headings, rows, len(rows))
+
     def as_dict(self) -> dict[str, Any]:
         return {
             "key": self.key,
@@ -70,6 +80,10 @@ class Story:
             "complete": self.complete,
             "silent": list(self.silent),
         }
+
+
+def _ends(event: Event) -> tuple[str | None, str | None]:
+    return place_of(event.source), place_of(event.target)
 
 
 def story(network: Network, key: str) -> Story:

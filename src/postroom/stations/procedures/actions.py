@@ -79,9 +79,9 @@ class Outcome(NamedTuple):
         return self.code in (SLOW, LATER)
 
 
-def read(said: Any) -> tuple[int, Outcome]:
+def read(plain: Any) -> tuple[int, Outcome]:
     """The number of a set and its outcome, as JSON has them."""
-    order, (written, made, where, code, why) = said
+    order, (written, made, where, code, why) = plain
     for sketch, (body, fields) in written.items():
         written[sketch] = (body, tuple(fields))
     new = tuple([Made(*message) for message in made]) if made else ()
@@ -122,7 +122,7 @@ class _Work:
         self._bench = bench
         self._complete = complete
         self._plan = bench.plans[complete.plan]
-        self._members = {each.sketch: each for each in complete.members}
+        self._members = {member.sketch: member for member in complete.members}
         self._original: dict[str, dict[str, FieldValue]] = {}
         self._bodies: dict[str, str] = {}
         self._fields: dict[str, list[str]] = {}
@@ -137,7 +137,9 @@ class _Work:
         for sketch in self._given:
             self._write(sketch)
         made = self._made()
-        where = tuple(self._where(each.operation, each.where) for each in self._plan.procedure.destinations)
+        where = tuple(
+            self._where(destination.operation, destination.where) for destination in self._plan.procedure.destinations
+        )
         written = {
             sketch: (self._bodies[sketch], tuple(changed)) for sketch, changed in self._fields.items() if changed
         }
@@ -179,7 +181,7 @@ class _Work:
     def _written(self, sketch: str, name: str) -> FieldValue:
         """One field as it will be: others may not be written yet, so functions of the message have to wait."""
         form, body = self._form(sketch), self._members[sketch].body
-        plain = replace(form, fields=tuple(each for each in form.fields if not is_ours(each.function)))
+        plain = replace(form, fields=tuple(field for field in form.fields if not is_ours(field.function)))
         if name in self._given[sketch]:
             body, _ = modified(plain, body, {name: self._given[sketch][name]})
         return values(plain, body).get(name)
@@ -188,42 +190,42 @@ class _Work:
         function = self._bench.functions.get(call.function)
         if function is None:
             raise _Failed(f"no function is registered as {call.function}")
-        arguments = [self._value(each) for each in call.arguments]
+        arguments = [self._value(argument) for argument in call.arguments]
         try:
             return function(*arguments)
         except Exception as error:
             try:
-                said = str(error)
+                text = str(error)
             except Exception:  # someone else's code, too
-                said = "it does not say why"
-            raise _Failed(f"the function {call.function} failed: {type(error).__name__}: {said}") from error
+                text = "it does not say why"
+            raise _Failed(f"the function {call.function} failed: {type(error).__name__}: {text}") from error
 
     def _where(self, operation: Operation, expression: Expression | None) -> str | None:
         if expression is None:
             return None
-        found = self._value(expression)
-        if found is None or found == "":
+        place = self._value(expression)
+        if place is None or place == "":
             raise _Failed(f"{operation} {expression}: there is no value")
-        if isinstance(found, str) and not in_xml(found):
+        if isinstance(place, str) and not in_xml(place):
             raise _Failed(f"{operation} {expression}: there is a character that no name has")
-        if not isinstance(found, str) and not _is_scalar(found):
-            raise _Failed(f"{operation} {expression}: a name is one value, not {type(found).__name__}")
-        return text(found)
+        if not isinstance(place, str) and not _is_scalar(place):
+            raise _Failed(f"{operation} {expression}: a name is one value, not {type(place).__name__}")
+        return text(place)
 
     # --- new messages ---
 
     def _made(self) -> tuple[Made, ...]:
         keys = iter(self._complete.keys)
         procedure = self._plan.procedure
-        found = []
+        made = []
         for each in procedure.creations:
             edition = self._bench.present[each.type]
             given = {line.field: _sayable(self._value(line.value), edition.form, line.field) for line in each.lines}
             given = {name: value for name, value in given.items() if value is not None}
             body = created(edition, given, next(keys), procedure.station, self._complete.now)
             check_text(body)
-            found.append(Made(each.name, 0, each.type, edition.version, body))
-        bodies = {each.sketch: each for each in found}
+            made.append(Made(each.name, 0, each.type, edition.version, body))
+        bodies = {each.sketch: each for each in made}
         for goal in procedure.destinations:
             if not goal.copy:
                 continue
@@ -234,8 +236,8 @@ class _Work:
                 member = self._members[goal.sketch]
                 body = self._bodies.get(goal.sketch, member.body)
                 form, type, version = self._form(goal.sketch), member.type, member.form
-            found.append(Made(goal.sketch, goal.copy, type, version, copied(form, body, next(keys))))
-        return tuple(found)
+            made.append(Made(goal.sketch, goal.copy, type, version, copied(form, body, next(keys))))
+        return tuple(made)
 
 
 def _sayable(value: Any, form: Form, name: str) -> Any:
@@ -263,5 +265,5 @@ def functions_of(plans: Iterable[Plan], forms: Iterable[Form], find: Find) -> Fu
     """The functions that procedures name, and those of automatic fields of the messages they write on."""
     names = [name for plan in plans for name in plan.functions]
     names += [field.function for form in forms for field in form.fields if field.function]
-    found = {name: find(name) for name in dict.fromkeys(names)}
-    return {name: function for name, function in found.items() if function is not None}
+    functions = {name: find(name) for name in dict.fromkeys(names)}
+    return {name: function for name, function in functions.items() if function is not None}

@@ -57,9 +57,11 @@ class Procedures:
         return self._known.now(tx)
 
 
-def kept(tx: Transaction) -> list[KeptProcedure]:
+def kept(tx: Transaction, version: int | None = None) -> list[KeptProcedure]:
     """Every procedure, in the order in which they were first defined: a new version stands where the old one did."""
-    procedures = [(_first(tx, definition.name), _kept(definition)) for definition in tx.definitions.of_kind(KIND)]
+    procedures = [
+        (_first(tx, definition.name), _kept(definition)) for definition in tx.definitions.of_kind(KIND, version)
+    ]
     return [procedure for _, procedure in sorted(procedures, key=lambda pair: pair[0])]
 
 

@@ -1,7 +1,7 @@
-"""Actions on Spark: complete working sets go out in chunks, and what they lead to comes back.
+"""Actions in workers: complete working sets go out in chunks, and what they lead to comes back.
 
-The functions that procedures name are someone else's code. It runs in Spark's workers, within bounds, and travels there
-by value: a cluster need not have the modules of whoever runs the room.
+The functions that procedures name are someone else's code. It runs in workers, of Spark or of the engine's own, within
+bounds, and travels there by value: a cluster need not have the modules of whoever runs the room.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from postroom.engine.spark.executor_store import Bay
-from postroom.engine.spark.jobs import Job, answered
+from postroom.engine.spark.jobs import Job, OnSpark
 from postroom.engine.spark.worker import Bounds
+from postroom.engine.way import Way, answered
 from postroom.limits import EVALUATION_SECONDS, SLOW_SECONDS
 from postroom.model.message import Stored
 from postroom.stations.forms import functions
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    spark: SparkSession,
+    way: Way,
     bench: Bench,
     sets: Sequence[Complete],
     bay: Bay | None = None,
@@ -36,17 +37,15 @@ def evaluate(
 
     One whose functions take longer than ``seconds`` is slow, and has no outcome yet. With a bay, sets have keys.
     """
-    from postroom.engine.spark.internals import send_by_value
-
-    send_by_value(bench.functions.values())
+    way.carry(bench.functions.values())
     outcomes: dict[int, Outcome] = {}
-    for some in _job(bench, seconds, bay).run(spark, sets):
+    for some in _job(bench, seconds, bay).run(way, sets):
         outcomes.update(some)
     return outcomes
 
 
 def keep_warm(spark: SparkSession) -> None:
-    _job(Bench({}, {}, {}, {}), SLOW_SECONDS).keep_warm(spark)
+    _job(Bench({}, {}, {}, {}), SLOW_SECONDS).keep_warm(OnSpark(spark))
 
 
 def _job(bench: Bench, seconds: float, bay: Bay | None = None) -> Job[Complete, Outcome]:
@@ -59,6 +58,11 @@ class ProceduresTask:
 
     bench: Bench
     seconds: float
+
+    @property
+    def origin(self) -> object:
+        """Functions may change, with all that they refer to."""
+        return None
 
     def begin(self) -> None:
         functions.provide(self.bench.functions)

@@ -29,27 +29,27 @@ class _End(Enum):
 
 def confined(bench: Bench, sets: Sequence[Complete], seconds: float, most: float) -> list[tuple[int, Outcome]]:
     """What sets lead to. One that takes longer than ``seconds`` is slow; it fails if that is the most it may take."""
-    found: list[tuple[int, Outcome]] = []
+    outcomes: list[tuple[int, Outcome]] = []
     left, died = list(sets), False
     until = monotonic() + _CHUNK_SECONDS if seconds < most else float("inf")
     while left:
         done, end = _in_child(bench, left, seconds, until)
-        found += done
+        outcomes += done
         left = left[len(done) :]
         died = died and not done
-        if not left or (end is _End.ENOUGH and found):
+        if not left or (end is _End.ENOUGH and outcomes):
             break
         if end is _End.DIED and not died:
             died = True  # processes die by themselves, too: guilty is who does it twice
             continue
         guilty = left.pop(0)
-        found.append((guilty.order, _guilt(end, seconds, most)))
-        if found[-1][1].is_open:  # its station has to wait for it; others have not
+        outcomes.append((guilty.order, _guilt(end, seconds, most)))
+        if outcomes[-1][1].is_open:  # its station has to wait for it; others have not
             behind = [each for each in left if _station(bench, each) == _station(bench, guilty)]
-            found += [(each.order, Outcome(code=LATER)) for each in behind]
+            outcomes += [(each.order, Outcome(code=LATER)) for each in behind]
             left = [each for each in left if each not in behind]
         died = False
-    return found + [(each.order, Outcome(code=LATER)) for each in left]
+    return outcomes + [(each.order, Outcome(code=LATER)) for each in left]
 
 
 def _guilt(end: _End, seconds: float, most: float) -> Outcome:
@@ -73,26 +73,26 @@ def _in_child(
     if child == 0:
         _work(bench, sets, theirs)
     os.close(theirs)
-    found: list[tuple[int, Outcome]] = []
-    said = bytearray()
+    outcomes: list[tuple[int, Outcome]] = []
+    output = bytearray()
     try:
         late = monotonic() + seconds
-        while len(found) < len(sets):
+        while len(outcomes) < len(sets):
             now = monotonic()
             if now > min(late, until):
-                return found, _End.LATE if now > late else _End.ENOUGH
+                return outcomes, _End.LATE if now > late else _End.ENOUGH
             if not select.select([ours], [], [], max(0.0, min(late, until) - now))[0]:
                 continue
             more = os.read(ours, _READ_BYTES)
             if not more:
-                return found, _End.DIED
-            said += more
-            *lines, rest = said.split(b"\n")
-            said = bytearray(rest)
-            found += [read(json.loads(line)) for line in lines]
+                return outcomes, _End.DIED
+            output += more
+            *lines, rest = output.split(b"\n")
+            output = bytearray(rest)
+            outcomes += [read(json.loads(line)) for line in lines]
             if lines:
                 late = monotonic() + seconds
-        return found, _End.DONE
+        return outcomes, _End.DONE
     finally:
         os.close(ours)
         os.kill(child, signal.SIGKILL)
@@ -104,8 +104,8 @@ def _work(bench: Bench, sets: Sequence[Complete], to: int) -> None:
     try:
         functions.answer_for_themselves()
         for each in sets:
-            said = json.dumps((each.order, bench.outcome(each)), ensure_ascii=False, separators=(",", ":")).encode()
-            view = memoryview(said + b"\n")
+            line = json.dumps((each.order, bench.outcome(each)), ensure_ascii=False, separators=(",", ":")).encode()
+            view = memoryview(line + b"\n")
             while view:
                 view = view[os.write(to, view) :]
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -92,16 +93,19 @@ class Waiting:
     since: str
     has: Mapping[str, str]  # messages by sketch
     wants: Mapping[str, str]  # by sketch, what would fit
+    #: The same to be drawn: by sketch its type, and what is asked of its fields.
+    lacks: Mapping[str, tuple[str, Mapping[str, str]]] = dataclasses.field(default_factory=dict, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        names = ("procedure", "station", "since", "has", "wants")
+        return {name: asdict(self)[name] for name in names}
 
 
 class WaitingSets(list[Waiting]):
     """The working sets that wait at the nodes that answer, and why other nodes do not answer."""
 
-    def __init__(self, found: Iterable[Waiting] = (), missing: Mapping[str, str] | None = None) -> None:
-        super().__init__(found)
+    def __init__(self, sets: Iterable[Waiting] = (), missing: Mapping[str, str] | None = None) -> None:
+        super().__init__(sets)
         self.missing = dict(missing or {})  # by node
 
     def as_dict(self) -> dict[str, Any]:
@@ -109,8 +113,10 @@ class WaitingSets(list[Waiting]):
         return {"waiting": [waiting.as_dict() for waiting in self], "missing": missing}
 
 
-def waiting_sets(network: Network, procedures: Procedures, procedure: str | None, limit: int) -> WaitingSets:
-    """The oldest working sets that wait at any station, of one procedure or all."""
+def waiting_sets(
+    network: Network, procedures: Procedures, procedure: str | None, limit: int, only: str | None = None
+) -> WaitingSets:
+    """The oldest working sets that wait at any station, or ``only`` at one, of one procedure or all."""
 
     def work(tx: Transaction) -> dict[str, Desk]:
         if procedure is not None:
@@ -121,7 +127,7 @@ def waiting_sets(network: Network, procedures: Procedures, procedure: str | None
     sets: list[Waiting] = []
     missing: dict[str, str] = {}
     for station, desk in network.control.read(work).items():
-        node = homes.get(station)
+        node = homes.get(station) if only in (None, station) else None
         if node is None or node in missing or not any(procedure in (None, plan.name) for plan in desk.plans):
             continue
         try:
@@ -216,30 +222,41 @@ def _told(tx: Transaction, control: Store | None, station: str, plan: Plan, boun
     names = {sketch: plan.sketches[sketch].name for sketch in sorted(bound)}
     values = {names[sketch]: _said(tx, control, candidate) for sketch, candidate in bound.items()}
     since = min(_since(tx, candidate) for candidate in bound.values())
-    wants = {}
+    wants, lacks = {}, {}
     for picked in plan.sketches:
         if picked.name not in values:
-            known = [*_known(plan.procedure, picked.name, values), *_own(plan.procedure, picked.name)]
+            asked = [*_known(plan.procedure, picked.name, values), *_own(plan.procedure, picked.name)]
+            known = [f"{field}{between}{value}" for field, between, value in asked]
             origin = "".join(
                 f" {origin.restriction}" for origin in plan.procedure.origins if origin.sketch == picked.name
             )
+            drawn: dict[str, str] = {}
+            for field, _, value in asked:
+                drawn[field] = f"{drawn[field]} {value}" if field in drawn else value
+            lacks[picked.name] = (picked.type, drawn)
             wants[picked.name] = picked.type + (f" with {', '.join(known)}" if known else "") + origin
     has = {name: key_text(bound[sketch].message) for sketch, name in names.items()}
-    return Waiting(plan.name, station, to_iso(to_datetime(since)), has, wants)
+    return Waiting(plan.name, station, to_iso(to_datetime(since)), has, wants, lacks)
 
 
-def _own(procedure: Procedure, sketch: str) -> list[str]:
+#: A field, what stands between it and what is asked of it, and that.
+_Asked = tuple[str, str, str]
+
+
+def _own(procedure: Procedure, sketch: str) -> list[_Asked]:
     """What the sketch itself asks for, in its own words."""
     precondition = procedure.precondition(sketch)
     lines = () if precondition is None else precondition.lines
     return [
-        f"{line.field}: {line.conditions}" if line.other is None else f"{line.field} {line.sign} {line.other.field}"
+        (line.field, ": ", str(line.conditions))
+        if line.other is None
+        else (line.field, " ", f"{line.sign} {line.other.field}")
         for line in lines
         if line.other is None or line.other.sketch == sketch
     ]
 
 
-def _known(procedure: Procedure, sketch: str, values: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _known(procedure: Procedure, sketch: str, values: Mapping[str, Mapping[str, Any]]) -> list[_Asked]:
     """What those that are there say of a message that is missing: with ``a = b`` and ``b = c`` also ``a = c``."""
     links = [
         ((precondition.name, line.field), line.sign, (line.other.sketch, line.other.field))
@@ -249,15 +266,15 @@ def _known(procedure: Procedure, sketch: str, values: Mapping[str, Mapping[str, 
     ]
     links += [(theirs, TURNED[sign], ours) for ours, sign, theirs in links]
     fields = dict.fromkeys(field for (name, field), _, _ in links if name == sketch)
-    facts = []
+    facts: list[_Asked] = []
     for field in fields:
         same = {(sketch, field)}
         while more := {theirs for ours, sign, theirs in links if sign == "=" and ours in same} - same:
             same |= more
         equal = [values[name].get(other) for name, other in sorted(same) if name in values]
-        facts += [f"{field} = {equal[0]}"] if equal else []
+        facts += [(field, " ", f"= {equal[0]}")] if equal else []
         facts += [
-            f"{field} {sign} {values[name].get(other)}"
+            (field, " ", f"{sign} {values[name].get(other)}")
             for ours, sign, (name, other) in links
             if ours == (sketch, field) and sign != "=" and name in values
         ]

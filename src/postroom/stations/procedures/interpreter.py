@@ -1,7 +1,7 @@
 """The interpreter of procedures: it runs for every station that has some, whether or not anyone is logged on.
 
 A step takes what has come to the stations of one node since they were last looked at, finds the working sets that are
-complete, has their actions worked out on Spark, and commits all of it at once.
+complete, has their actions worked out in workers, and commits all of it at once.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from postroom.engine.holding import LEASE
 from postroom.engine.spark.executor_store import Bay, Damaged, misread
 from postroom.engine.steps.pipeline import Pipeline
 from postroom.engine.steps.stage import Result, Turn
-from postroom.engine.steps.step import ENGINE, LEASE
+from postroom.engine.steps.step import ENGINE
 from postroom.errors import NodeDown, StationUnknown
 from postroom.limits import EVALUATION_SECONDS, NODE_PAUSE_SECONDS
 from postroom.model.key import key_text
@@ -54,7 +55,7 @@ _STEPS = 100  # one after another, before other nodes have their turn
 class Interpreter:
     """A stage of the engine."""
 
-    evaluate: Evaluate | None = None  # another way than Spark, for tests
+    evaluate: Evaluate | None = None  # in this process, for tests
 
     def __init__(self, network: Network, procedures: Procedures) -> None:
         self.network = network
@@ -89,6 +90,10 @@ class Interpreter:
                 if node != CONTROL:
                     forget(self.network.control, store)
         self._untidy.clear()
+
+    def worker_module(self, store: Store) -> str:
+        known = self.evaluate is None and store.read(self.procedures.now)
+        return "postroom.stations.procedures.evaluation" if known else ""
 
     def keep_warm(self, store: Store, spark: Callable[[], SparkSession]) -> None:
         if store.read(self.procedures.now) and self.evaluate is None:
@@ -126,6 +131,7 @@ class _Claim:
     sets: list[WorkingSet]
     work: tuple[Bench, list[Complete]] | None  # what these are worked on with, and they as they travel
     bay: Bay | None  # where executors leave what sets lead to
+    evaluated: str = ""  # by which way
 
 
 class _Steps:
@@ -175,9 +181,9 @@ class _Steps:
         sets = [working for seen in looks for working in seen.sets if working.outcome is None]
         self._give_keys(sets)
         # Executors know the room's own store; messages of another node go by the driver.
-        depot = None if self._apart else self._turn.depot
-        work = self._prepared(sets, bodies=depot is None) if sets else None
-        return _Claim(looks, more, sets, work, None if depot is None else depot.bay())
+        answer_store = None if self._apart else self._turn.answer_store
+        work = self._prepared(sets, bodies=answer_store is None) if sets else None
+        return _Claim(looks, more, sets, work, None if answer_store is None else answer_store.bay())
 
     def evaluate(self, claimed: _Claim) -> Mapping[int, Outcome]:
         if claimed.work is None:
@@ -187,7 +193,9 @@ class _Steps:
         from postroom.stations.procedures.evaluation import evaluate  # pyarrow, only when it is needed
 
         try:
-            return evaluate(self._turn.spark(), *claimed.work, claimed.bay)
+            way = self._turn.evaluators.way(len(claimed.sets))
+            claimed.evaluated = way.name
+            return evaluate(way, *claimed.work, claimed.bay)
         except Damaged as damaged:  # since the claim, which has read it
             assert claimed.bay is not None
             if all(stored.sound for stored in claimed.bay.fetched(damaged.keys).values()):
@@ -205,7 +213,7 @@ class _Steps:
         result, parcels = self._commit(claimed.looks, claimed.bay)
         self._deliver(parcels)
         self._fetch(claimed.looks)
-        return replace(result, more=claimed.more)
+        return replace(result, more=claimed.more, evaluated=claimed.evaluated)
 
     # --- what there is ---
 
@@ -291,7 +299,7 @@ class _Steps:
         def work() -> Mapping[int, Outcome]:
             from postroom.stations.procedures.evaluation import evaluate
 
-            outcomes = evaluate(self._turn.spark(), bench, pieces, seconds=EVALUATION_SECONDS)
+            outcomes = evaluate(self._turn.evaluators.way(1), bench, pieces, seconds=EVALUATION_SECONDS)
             conclude([slow], outcomes, self._homes)
             assert slow.outcome is not None
             return {0: slow.outcome}

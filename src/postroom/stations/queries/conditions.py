@@ -1,6 +1,7 @@
 """Conditions of a query by example: what is written into a field of a sketch, and which values it means.
 
-``>10``, ``<> "rm 211"``, ``1981-08-01..1981-08-31``, ``off*``, ``Fausto``; several of them mean any.
+``>10``, ``<> "rm 211"``, ``1981-08-01..1981-08-31``, ``off*``, ``Fausto``; several of them mean any, as in
+``"office*" "distributed*"``.
 """
 
 from __future__ import annotations
@@ -8,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NoReturn
 
 from postroom.errors import BodyMismatch, FormInvalid
 from postroom.limits import CONDITION_CHARS_MAX, CONDITIONS_MAX
 from postroom.model.definitions import Position, Problem, refuse
 from postroom.model.order import HIGHEST, sortable
+from postroom.model.pattern import looks_like
 from postroom.model.types import Field, Kind, MessageType, Scalar, text
 from postroom.model.xmltext import in_xml
 from postroom.stations.forms.dates import exact
@@ -49,7 +50,7 @@ class Condition:
         if self.sign in (EMPTY, FILLED):
             return self.sign == FILLED
         if self.sign == "~":
-            return _looks_like(str(self.value), str(value))
+            return looks_like(str(self.value), str(value))
         key, low, high = sortable(self.kind, value), *self.bounds
         if self.sign == "<>":
             return key != sortable(self.kind, self.value)
@@ -76,7 +77,7 @@ class Condition:
 
     def __str__(self) -> str:
         if self.sign == "~":
-            return str(self.value)
+            return quoted(str(self.value))
         if self.sign in (EMPTY, FILLED):
             return f'{"=" if self.sign == EMPTY else "<>"} ""'
         return (
@@ -152,7 +153,8 @@ def _condition(field: FormField, match: re.Match[str]) -> Condition:
         return condition
     if is_text and not first and sign in (None, "=", "<>"):
         return Condition(FILLED if sign == "<>" else EMPTY, "", None, field.kind)
-    if not is_text and sign in (None, "=") and field.kind is Kind.STRING and ("*" in first or "?" in first):
+    is_pattern = sign is None or (sign == "=" and not is_text)  # after a sign, a text in quotes is meant as it is
+    if is_pattern and field.kind is Kind.STRING and _WILD.search(first):
         return Condition("~", first)
     return Condition(sign or "=", _value(field, first, column), None, field.kind)
 
@@ -180,37 +182,6 @@ def _value(field: FormField, text: str, column: int) -> Scalar:
     if value is None or isinstance(value, tuple):
         _fail(field.name, column, "there is no value to compare with", "condition-type")
     return value
-
-
-def _looks_like(pattern: str, value: str) -> bool:
-    """``*`` is any text, ``?`` one character. What follows a ``*`` is taken where it first fits."""
-    first, *rest = pattern.split("*")
-    if not rest:
-        return len(first) == len(value) and _fits(first, value, 0)
-    *middle, last = rest
-    if (
-        len(first) + len(last) > len(value)
-        or not _fits(first, value, 0)
-        or not _fits(last, value, len(value) - len(last))
-    ):
-        return False
-    at, end = len(first), len(value) - len(last)
-    for part in middle:
-        match = _signs(part).search(value, at, end)
-        if match is None:
-            return False
-        at = match.end()
-    return True
-
-
-def _fits(part: str, value: str, at: int) -> bool:
-    return _signs(part).match(value, at) is not None
-
-
-@lru_cache(maxsize=1_000)
-def _signs(part: str) -> re.Pattern[str]:
-    """Signs in a row, as many as they are: nothing in it can be matched in two ways."""
-    return re.compile("".join("." if sign == "?" else re.escape(sign) for sign in part), re.DOTALL)
 
 
 def _fail(field: str, column: int, what: str, rule: str) -> NoReturn:

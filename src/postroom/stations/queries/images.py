@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from postroom.model.html_table import html_table
 from postroom.model.key import key_text
-from postroom.model.types import FieldValue, plain
+from postroom.model.tables import Table
+from postroom.model.types import FieldValue, plain, text
 from postroom.stations.forms.catalog import Edition
 from postroom.stations.forms.filling import values
 from postroom.stations.forms.form import Form
 from postroom.store.tables.images import KeptImage
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,11 @@ class Image:
         """The filled form as text."""
         return self.form.shown(self.fields)
 
+    def _repr_html_(self) -> str:
+        several = ((name, value if isinstance(value, tuple) else (value,)) for name, value in self.fields.items())
+        rows = [(name, text(item)) for name, values in several for item in values]
+        return html_table(f"{self.type} {self.key} at {self.place}", ["field", "value"], rows, len(rows))
+
     def as_dict(self) -> dict[str, Any]:
         fields = {name: plain(value) for name, value in self.fields.items()}
         return {"key": self.key, "type": self.type, "place": self.place, "fields": fields}
@@ -51,8 +62,11 @@ class Answer(Sequence[Image]):
         kept: Sequence[KeptImage],
         editions: Mapping[tuple[str, int], Edition],
         damaged: Sequence[str] = (),
+        *,
+        is_part: bool = False,
     ) -> None:
         self.seq = seq  # the query's number; a local one has none
+        self.is_part = is_part  # of what that query found: it was looked through again
         self.kept = kept
         self.damaged = tuple(damaged)  # keys of damaged messages
         self._editions = editions
@@ -70,6 +84,31 @@ class Answer(Sequence[Image]):
 
     def _image(self, kept: KeptImage) -> Image:
         return Image(key_text(kept.key), kept.place, self._editions[kept.type, kept.form].form, kept.body)
+
+    def table(self) -> Table:
+        """A row for each message: its key, its place and its fields. Also for DuckDB, which reads Arrow."""
+        images = [(image.key, image.place, image.fields) for image in self]
+        names = dict.fromkeys(name for _, _, fields in images for name in fields)
+        about = {"key": [image[0] for image in images], "place": [image[1] for image in images]}
+        fields = {
+            f"field.{name}" if name in about else name: [image[2].get(name) for image in images] for name in names
+        }
+        return Table("messages", {**about, **fields})
+
+    def arrow(self) -> pyarrow.Table:
+        """The same as a table of Arrow."""
+        return self.table().arrow()
+
+    def pandas(self) -> pandas.DataFrame:
+        """The same as a frame of pandas."""
+        return self.table().pandas()
+
+    def polars(self) -> Any:
+        """The same as a frame of Polars, if it is installed."""
+        return self.table().polars()
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
 
     def as_dict(self) -> dict[str, Any]:
         shape: dict[str, Any] = {"seq": self.seq, "images": [image.as_dict() for image in self]}

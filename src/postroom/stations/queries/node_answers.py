@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pyarrow
-
-from postroom.engine.spark.arrow import packed_rows, stream
 from postroom.errors import PostroomError, QueryExpired
 from postroom.model.place import place_of
 from postroom.stations.queries.reading import Plan, form_version, read_mailboxes, read_stations
@@ -19,17 +17,28 @@ from postroom.store import open_store
 from postroom.store.tables.scans import END
 from postroom.store.tables.tracking import STATIONS
 
-ANSWER = pyarrow.schema(
-    [
-        ("part", pyarrow.int32()),
-        ("key", pyarrow.int64()),
-        ("place", pyarrow.string()),
-        ("form", pyarrow.int32()),
-        ("body", pyarrow.string()),
-        ("damaged", pyarrow.bool_()),
-        ("error", pyarrow.string()),
-    ]
-)
+if TYPE_CHECKING:
+    import pyarrow
+
+
+class NodeAnswer(NamedTuple):
+    """What nodes answer, by columns. Arrow, which takes long to load, has it only between Spark and us."""
+
+    part: list[int]
+    key: list[int]
+    place: list[str]
+    form: list[int]
+    body: list[str]
+    damaged: list[bool]
+    error: list[str | None]
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [dict(zip(self._fields, row, strict=True)) for row in zip(*self, strict=True)]
+
+    @classmethod
+    def together(cls, answers: Sequence[NodeAnswer]) -> NodeAnswer:
+        """The answers of several nodes as one."""
+        return cls(*([value for column in columns for value in column] for columns in zip(*answers, strict=True)))
 
 
 class Part(NamedTuple):
@@ -56,9 +65,9 @@ class Job(NamedTuple):
         return json.dumps([parts, self.number, self.plan.packed(), stations, self.whole])
 
     @classmethod
-    def unpacked(cls, said: str, urls: Sequence[str]) -> Job:
+    def unpacked(cls, packed: str, urls: Sequence[str]) -> Job:
         """What a task was told, with the URL of each part."""
-        parts, number, plan, stations, whole = json.loads(said)
+        parts, number, plan, stations, whole = json.loads(packed)
         wanted = None if stations is None else frozenset(stations)
         told = [Part(node, url, place) for (node, place), url in zip(parts, urls, strict=True)]
         return cls(told, number, Plan.unpacked(plan), wanted, whole)
@@ -73,7 +82,7 @@ def read_part(
     *,
     whole: bool = True,
     most: int = END,
-) -> pyarrow.RecordBatch:
+) -> NodeAnswer:
     """The answer of one node; what went wrong there is an answer, too."""
     work = read_stations if part.place == STATIONS else read_mailboxes
     try:
@@ -84,11 +93,11 @@ def read_part(
             store.close()
     except PostroomError as error:
         why = QueryExpired.code if isinstance(error, QueryExpired) else str(error)
-        return _batch([index], [0], [""], [0], [""], [False], [why])
+        return NodeAnswer([index], [0], [""], [0], [""], [False], [why])
     sound = [stored.sound for stored in messages]
     if not whole:
-        return _batch([index], [sum(sound)], [""], [0], [""], [False], [None])
-    return _batch(
+        return NodeAnswer([index], [sum(sound)], [""], [0], [""], [False], [None])
+    return NodeAnswer(
         [index] * len(messages),
         [stored.key for stored in messages],
         [place_of(stored.queue) for stored in messages],
@@ -99,17 +108,30 @@ def read_part(
     )
 
 
-def _batch(*columns: Sequence[Any]) -> pyarrow.RecordBatch:
-    arrays = [pyarrow.array(column, field.type) for column, field in zip(columns, ANSWER, strict=True)]
-    return pyarrow.RecordBatch.from_arrays(arrays, schema=ANSWER)
+@cache
+def answer_schema() -> pyarrow.Schema:
+    """An answer as Arrow has it."""
+    import pyarrow
+
+    text, number = pyarrow.string(), pyarrow.int32()
+    types = (number, pyarrow.int64(), text, number, text, pyarrow.bool_(), text)
+    return pyarrow.schema(list(zip(NodeAnswer._fields, types, strict=True)))
 
 
-def packed(rows: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+def packed(answer: NodeAnswer) -> pyarrow.RecordBatch:
     """An answer in one cell: Java would take each row apart and put it together."""
-    return packed_rows([stream(rows)])
+    import pyarrow
+
+    from postroom.engine.spark.arrow import packed_rows, stream
+
+    arrays = [pyarrow.array(column, of.type) for column, of in zip(answer, answer_schema(), strict=True)]
+    return packed_rows([stream(pyarrow.RecordBatch.from_arrays(arrays, schema=answer_schema()))])
 
 
-def unpacked(column: pyarrow.ChunkedArray) -> pyarrow.Table:
-    """The answers of all nodes as one table."""
+def unpacked(column: pyarrow.ChunkedArray) -> NodeAnswer:
+    """The answers of all nodes."""
+    import pyarrow
+
     batches = [batch for cell in column for batch in pyarrow.ipc.open_stream(cell.as_buffer())]
-    return pyarrow.Table.from_batches(batches, schema=ANSWER)
+    table = pyarrow.Table.from_batches(batches, schema=answer_schema())
+    return NodeAnswer(*(each.to_pylist() for each in table.columns))

@@ -15,15 +15,9 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-import pyarrow
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-
-from postroom.engine.spark import jobs
 from postroom.engine.spark.garbage_collection import freeze_loaded, rarely_collecting
-from postroom.engine.spark.launch import one_line
 from postroom.errors import (
     ArgumentInvalid,
     LeaseHeld,
@@ -35,7 +29,7 @@ from postroom.errors import (
     SparkUnavailable,
     StationUnknown,
 )
-from postroom.limits import IMAGES_MAX, LOOKED_UP_MAX, NODE_SECONDS, QUERY_SECONDS_MAX
+from postroom.limits import IMAGES_MAX, NODE_SECONDS, QUERY_SECONDS_MAX, SCANNED_MAX
 from postroom.model.definitions import nearest
 from postroom.model.key import key_text
 from postroom.model.message import Stored
@@ -43,14 +37,19 @@ from postroom.stations.mail import mail
 from postroom.stations.places.desk import GET
 from postroom.stations.places.names import database
 from postroom.stations.places.network import CONTROL, Network
-from postroom.stations.queries.node_answers import ANSWER, Job, Part, packed, read_part, unpacked
+from postroom.stations.queries.node_answers import Job, NodeAnswer, Part, packed, read_part, unpacked
 from postroom.stations.queries.reading import Plan, TooMany, kept, route
+from postroom.store.kernel.queues import MAILBOX, STATION
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.kernel.transfers import Parcel
 from postroom.store.tables.images import KeptImage
 from postroom.store.tables.tracking import MAILBOXES, STATIONS
 
-Spark = Callable[[], SparkSession]
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql import DataFrame, SparkSession
+
+Spark = Callable[[], "SparkSession"]
 Progress = Callable[[int, int], None]
 _LEASE = "queries"
 _serial = itertools.count(1)
@@ -86,15 +85,18 @@ class Question:
         return self._asked(lambda query, spark: (query.number, query.count(spark, self.progress)))
 
     def _asked(self, work: Callable[[_Query, SparkSession | None], T]) -> T:
-        """A few look-ups in indexes need no Spark; whatever is more than that runs there."""
+        """A few look-ups in indexes, and few messages, need no Spark; whatever is more than that runs there."""
         if not 0 < self.timeout <= QUERY_SECONDS_MAX:
             why = f"more than 0 and at most {QUERY_SECONDS_MAX:.0f} seconds"
             raise ArgumentInvalid(argument="timeout", why=why)
-        self._scope()  # what is wrong with it is told before anything is begun
-        if _is_narrow(self.network, self.plan):
+        scope = self._scope()  # what is wrong with it is told before anything is begun
+        if _is_narrow(self.network, self.plan) or _is_small(self.network, scope):
             with suppress(TooMany), self._opened() as query:
                 return work(query, None)
+        from postroom.engine.spark import jobs
+
         spark = self.spark()  # before there is a number: starting it takes its time
+        jobs.start_workers(spark)  # and so do its workers
         with self._opened() as query:
             return work(query, spark)
 
@@ -120,6 +122,20 @@ def _is_narrow(network: Network, plan: Plan) -> bool:
     """Whether an index leads to what is asked for: then a look at each node may cost less than a job of Spark."""
     way = network.indexed_store(CONTROL).read(lambda tx: route(tx.field_index.of_type(plan.type), plan))
     return way is not None and all(span.low == span.high for span in way.spans)
+
+
+def _is_small(network: Network, scope: Scope) -> bool:
+    """Whether there are few messages in scope: then they are read sooner than a job of Spark is begun."""
+    most, count = SCANNED_MAX, 0
+    for node in (*scope.nodes, CONTROL):
+        count += network.look(node, _held, NODE_SECONDS)
+        if count > most:
+            return False
+    return True
+
+
+def _held(tx: Transaction) -> int:
+    return sum(queue.unprocessed for kind in (STATION, MAILBOX) for queue in tx.queues.of_kind(kind))
 
 
 def scope_of(network: Network, node: str, scope: str) -> Scope:
@@ -220,27 +236,24 @@ class _Query:
         """All that is in scope and matches: images, and keys of what is damaged."""
         late = [kept(each) for each in self._met_nowhere()]
         answer = self._collect(spark, progress, whole=True)
-        damaged: list[int] = []
-        if pyarrow.compute.any(answer["damaged"]).as_py():  # a filter copies everything
-            damaged = answer.filter(answer["damaged"])["key"].to_pylist()
-            answer = answer.filter(pyarrow.compute.invert(answer["damaged"]))
-        if answer.num_rows + len(late) > IMAGES_MAX:
+        damaged = [key for key, is_damaged in zip(answer.key, answer.damaged, strict=True) if is_damaged]
+        if len(answer.key) - len(damaged) + len(late) > IMAGES_MAX:
             raise QueryTooLarge(limit=IMAGES_MAX)
         with rarely_collecting():
-            keys, places, forms, bodies = (answer[name].to_pylist() for name in ("key", "place", "form", "body"))
-            rows = zip(keys, places, itertools.repeat(self.plan.type, len(keys)), forms, bodies, strict=True)
-            found = [tuple.__new__(KeptImage, row) for row in rows]  # the constructor's half cost counts here
-        return found + late, [key_text(key) for key in damaged]
+            types = itertools.repeat(self.plan.type, len(answer.key))
+            columns = zip(answer.key, answer.place, types, answer.form, answer.body, strict=True)
+            rows = itertools.compress(columns, (not each for each in answer.damaged)) if damaged else columns
+            images = [tuple.__new__(KeptImage, row) for row in rows]  # the constructor's half cost counts here
+        return images + late, [key_text(key) for key in damaged]
 
     def count(self, spark: SparkSession | None, progress: Progress | None) -> int:
         """How many there are; every part says its number."""
         late = self._met_nowhere()
-        numbers: list[int] = self._collect(spark, progress, whole=False)["key"].to_pylist()
-        return len(late) + sum(numbers)
+        return len(late) + sum(self._collect(spark, progress, whole=False).key)
 
     def _met_nowhere(self) -> list[Stored]:
         """Of what was between the mailboxes and a node: that which came there after the query had been."""
-        found = []
+        names = []
         for parcels in mail.by_target(self.undecided):
             done = mail.deliver(self.network, self.network.control, parcels)
             for parcel in parcels:
@@ -250,40 +263,46 @@ class _Query:
                     and stored.type == self.plan.type
                     and self.plan.matches(stored.body)
                 ):
-                    found.append(stored._replace(queue=database(parcel.target)))
-        return found
+                    names.append(stored._replace(queue=database(parcel.target)))
+        return names
 
-    def _collect(self, spark: SparkSession | None, progress: Progress | None, *, whole: bool) -> pyarrow.Table:
+    def _collect(self, spark: SparkSession | None, progress: Progress | None, *, whole: bool) -> NodeAnswer:
         urls = self.network.ways()
         parts = [Part(node, urls[node], STATIONS) for node in self.scope.nodes]
         parts.append(Part(CONTROL, self.network.url, MAILBOXES))
         job = Job(parts, self.number, self.plan, self.scope.stations, whole)
-        answer = self._looked_up(job) if spark is None else self._run(spark, job, progress)
-        if answer["error"].null_count < answer.num_rows:
-            wrong = answer.filter(pyarrow.compute.is_valid(answer["error"]))
-            part, why = wrong["part"][0].as_py(), wrong["error"][0].as_py()
+        answer = self._looked_up(job, progress) if spark is None else self._run(spark, job, progress)
+        for part, why in zip(answer.part, answer.error, strict=True):
             if why == QueryExpired.code:
                 raise QueryExpired(query=self.number, limit=f" of {self.seconds:g} s")
-            raise NodeDown(node=parts[part].node, why=why)
+            if why is not None:
+                raise NodeDown(node=parts[part].node, why=why)
         return answer
 
-    def _looked_up(self, job: Job) -> pyarrow.Table:
+    def _looked_up(self, job: Job, progress: Progress | None) -> NodeAnswer:
         """Read every node from here; raises if there is more than a few look-ups bring."""
 
-        def look(index: int) -> pyarrow.RecordBatch:
+        def look(index: int) -> NodeAnswer:
             part, whole = job.parts[index], job.whole
-            return read_part(index, part, job.number, job.plan, job.stations, whole=whole, most=LOOKED_UP_MAX)
+            return read_part(index, part, job.number, job.plan, job.stations, whole=whole, most=SCANNED_MAX)
 
-        batches = [
-            self.network.ask(part.node, self._left(), partial(look, index)) for index, part in enumerate(job.parts)
-        ]
-        return pyarrow.Table.from_batches(batches, schema=ANSWER)
+        answers = []
+        for index, part in enumerate(job.parts):
+            answers.append(self.network.ask(part.node, self._left(), partial(look, index)))
+            if progress is not None:
+                progress(index + 1, len(job.parts))
+        return NodeAnswer.together(answers)
 
-    def _run(self, spark: SparkSession, job: Job, progress: Progress | None) -> pyarrow.Table:
+    def _run(self, spark: SparkSession, job: Job, progress: Progress | None) -> NodeAnswer:
         """Run the job, and no longer than the query may take."""
+        from pyspark.errors import PySparkException
+
+        from postroom.engine.spark import jobs
+        from postroom.engine.spark.launch import one_line
+
         frame, total = _frame(spark, tuple(part.url for part in job.parts)), len(job.parts)
         group = f"postroom query {self.owner}"
-        coming: Future[pyarrow.Table] = Future()
+        coming: Future[NodeAnswer] = Future()
 
         def call() -> None:
             try:
@@ -298,13 +317,14 @@ class _Query:
                 if progress is not None:
                     progress(jobs.progress(spark, group)[0], total)
             answer = coming.result()
-        except QueryExpired:
-            spark.sparkContext.cancelJobGroup(group)
-            self._name_the_silent()
-            raise
         except PySparkException as error:
             why, master = one_line(error), spark.sparkContext.master
             raise SparkUnavailable(master=master, why=why, advice="ask again") from error
+        except BaseException as error:  # it has taken too long, or whoever follows it wants it no more
+            spark.sparkContext.cancelJobGroup(group)
+            if isinstance(error, QueryExpired):
+                self._name_the_silent()
+            raise
         if progress is not None:
             progress(total, total)  # what Spark tells of its tasks may come later than what they bring
         return answer
@@ -342,6 +362,8 @@ def _frame(spark: SparkSession, urls: tuple[str, ...]) -> DataFrame:
 
     What a job is told is for everyone to see, so the URLs, which may hold passwords, travel as the code of a task does.
     """
+    from postroom.engine.spark import jobs
+
     return jobs.tasks(spark, len(urls)).mapInArrow(partial(_read, urls), jobs.PACKED)
 
 
@@ -349,6 +371,8 @@ def _frame(spark: SparkSession, urls: tuple[str, ...]) -> DataFrame:
 
 
 def _read(urls: tuple[str, ...], batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    from postroom.engine.spark import jobs
+
     job = Job.unpacked(jobs.told(), urls)
     freeze_loaded()
     for batch in batches:

@@ -57,7 +57,7 @@ class Plan:
     def unpacked(cls, packed: Sequence[Any]) -> Plan:
         type, fields = packed
         return cls(
-            type, tuple(Asked(name, Kind(kind), ok, _meant(Kind(kind), said)) for name, kind, ok, said in fields)
+            type, tuple(Asked(name, Kind(kind), ok, _meant(Kind(kind), value)) for name, kind, ok, value in fields)
         )
 
     def matches(self, body: str) -> bool:

@@ -146,9 +146,9 @@ def _wide_enough(kind: DataType, name: str, cells: Sequence[Any]) -> DataType:
     ]
     if not numbers:
         return kind
-    ahead = max(max(0, each.adjusted() + 1) for each in numbers)
+    ahead = max(max(0, number.adjusted() + 1) for number in numbers)
     least = kind.scale if isinstance(kind, DecimalType) and ahead + kind.scale <= _DIGITS_MAX else 0
-    behind = max([least, *(-min(0, int(each.as_tuple().exponent)) for each in numbers)])
+    behind = max([least, *(-min(0, int(number.as_tuple().exponent)) for number in numbers)])
     if ahead + behind > _DIGITS_MAX:
         raise SqlRefused(why=f"a number of {name} has more than the {_DIGITS_MAX} digits that SQL can compare exactly")
     return DecimalType(_DIGITS_MAX, behind)

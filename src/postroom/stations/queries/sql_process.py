@@ -34,28 +34,36 @@ Tell = Callable[[bytes], None]
 def answer(request: bytes, tell: Tell) -> bytes:
     """What to say to a request: the tables that a statement names, or its answer; or why it is refused."""
     _, verb, *rest = json.loads(request)
-    said: dict[str, Any]
+    reply: dict[str, Any]
     try:
         session = _session()
-        said = {"tables": tables(session, *rest)} if verb == "tables" else run(session, tell, *rest)
+        reply = {"tables": tables(session, *rest)} if verb == "tables" else run(session, tell, *rest)
     except SqlRefused as error:
-        said = {"refused": error.facts["why"]}
+        reply = {"refused": error.facts["why"]}
     except (Py4JNetworkError, OSError):  # Java has ended: it had not enough memory
         os._exit(1)
     except (PySparkException, Py4JError) as error:
-        if "OutOfMemoryError" in str(error):  # Java is about to end
+        if "OutOfMemoryError" in str(error) or _has_ended():  # Java is about to end, or Spark has stopped in it
             os._exit(1)
         why = one_line(error)
-        said = {"refused": why if isinstance(error, PySparkException) else f"Spark cannot work it out ({why[:200]})"}
-    return json.dumps(said).encode()
+        reply = {"refused": why if isinstance(error, PySparkException) else f"Spark cannot work it out ({why[:200]})"}
+    return json.dumps(reply).encode()
 
 
 def _session() -> SparkSession:
     """A session for one statement, with views and settings of its own."""
-    session = spark_session(conf=_SETTINGS).newSession()
+    _sessions[:] = [spark_session(conf=_SETTINGS)]
+    session = _sessions[0].newSession()
     session.conf.set("spark.sql.runSQLOnFiles", "false")
     session.conf.set("spark.sql.variable.substitute", "false")  # ${env:…} would tell what is in our environment
     return session
+
+
+def _has_ended() -> bool:
+    return not _sessions or internals.has_ended(_sessions[0])
+
+
+_sessions: list[SparkSession] = []  # the one of this process
 
 
 def run(
@@ -79,16 +87,16 @@ def run(
 
 def _collected(frame: DataFrame, rows_max: int, size_max: int) -> list[Any]:
     """The rows, as long as they are not too many for anyone to hold."""
-    found: list[Any] = []
+    rows: list[Any] = []
     size = 0
     for row in frame.limit(rows_max + 1).toLocalIterator():
-        found.append([packed(cell) for cell in row])
+        rows.append([packed(cell) for cell in row])
         size += sum(_size(cell) for cell in row)
-        if len(found) > rows_max:
+        if len(rows) > rows_max:
             raise SqlRefused(why=f"the answer has more than {rows_max} rows")
         if size > size_max:
             raise SqlRefused(why=f"the answer has more than {size_max} characters")
-    return found
+    return rows
 
 
 def _size(cell: Any) -> int:

@@ -35,7 +35,8 @@ _RECOVERY = 122  # who makes the index anew from the log
 _FILE_ALONE = 123  # readers for whom the whole log is in the file: nobody may copy more into it
 _OPEN = 128  # whoever can lock it alone takes the index for a dead one's, and empties it
 _PAUSE_SECONDS = 0.0002
-_PAUSE_SECONDS_MAX = 0.02
+_PAUSE_SECONDS_MAX = 0.002  # turns are short: whoever sleeps longer than one keeps those behind it waiting
+_LONG_SECONDS, _LONG_PAUSE_SECONDS = 0.25, 0.02  # unless one is not
 
 
 class Identity(NamedTuple):
@@ -63,6 +64,8 @@ _RECOVERY_HELD, _RECOVERY_LEFT = (_lock(kind, _RECOVERY, 1) for kind in (fcntl.F
 _ALONE_HELD, _ALONE_LEFT = (_lock(kind, _FILE_ALONE, 1) for kind in (fcntl.F_RDLCK, fcntl.F_UNLCK))
 _WRITER_ASKED = _lock(fcntl.F_WRLCK, _WRITER, 1)
 _TURN_TAKEN, _TURN_OVER = (_lock(kind, 0, 1) for kind in (fcntl.F_WRLCK, fcntl.F_UNLCK))
+#: Of the same file: who waits for the turn, and is the next to have it.
+_NEXT_TAKEN, _NEXT_OVER = (_lock(kind, 1, 1) for kind in (fcntl.F_WRLCK, fcntl.F_UNLCK))
 _ANY_ASKED = _lock(fcntl.F_WRLCK, 0, 0)
 
 
@@ -80,13 +83,14 @@ def _try(handle: int, lock: bytes) -> bool:
 
 def _pauses(why: str) -> Iterator[None]:
     """Tries until the time of a writer is up; the pauses between them grow."""
-    end, pause = time.monotonic() + BUSY_SECONDS, _PAUSE_SECONDS
+    began, pause = time.monotonic(), _PAUSE_SECONDS
     while True:
         yield
-        if time.monotonic() > end:
+        waited = time.monotonic() - began
+        if waited > BUSY_SECONDS:
             raise StoreBusy(seconds=BUSY_SECONDS, why=why)
         time.sleep(pause)
-        pause = min(2 * pause, _PAUSE_SECONDS_MAX)
+        pause = min(2 * pause, _PAUSE_SECONDS_MAX if waited < _LONG_SECONDS else _LONG_PAUSE_SECONDS)
 
 
 def _await_lock(handle: int, lock: bytes, why: str) -> None:
@@ -96,12 +100,21 @@ def _await_lock(handle: int, lock: bytes, why: str) -> None:
 
 
 def take_turn(handle: int) -> None:
-    """Be the only Postroom that writes, also if SQLite's lock is dropped in the middle."""
+    """Be the only Postroom that writes, also if SQLite's lock is dropped in the middle.
+
+    One of those who wait is the next: whoever has written last cannot have the turn again before it.
+    """
     if _SET is not None:
+        try:
+            fcntl.fcntl(handle, _SET, _NEXT_TAKEN)
+        except OSError:
+            _await_lock(handle, _NEXT_TAKEN, "other processes write")
         try:
             fcntl.fcntl(handle, _SET, _TURN_TAKEN)
         except OSError:
             _await_lock(handle, _TURN_TAKEN, "another process writes")
+        finally:
+            fcntl.fcntl(handle, _SET, _NEXT_OVER)
 
 
 def end_turn(handle: int) -> None:

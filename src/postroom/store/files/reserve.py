@@ -20,7 +20,7 @@ from postroom.store.files import guard
 EMPTYING = frozenset(
     "receive segment unlock hold sweep release-lease lease heartbeat check compensate acknowledge settle conclude "
     "sphere-committing sphere-committed sphere-aborting outbox-attempt outbox-result outbox-drop remove-queue "
-    "query-open query-close".split()
+    "query-open query-close hand-out done release extend fail".split()
 )
 
 

@@ -1,7 +1,10 @@
 """Wake-ups between processes that share a SQLite file: a pipe with a name for everyone who waits.
 
 A waiter makes its pipe in ``FILE-wake/`` before it looks at the queue; a committer writes a byte into each pipe there.
-Nobody polls. Named pipes rather than sockets, because a socket's path may have only about a hundred characters.
+Those who wait for a message of one queue stand in its line: their pipes have its number and the time of their coming in
+their names, and a committer that has one message for them wakes the first. Nobody polls.
+
+Named pipes rather than sockets, because a socket's path may have only about a hundred characters.
 """
 
 from __future__ import annotations
@@ -11,13 +14,16 @@ import errno
 import os
 import select
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from secrets import token_hex
-from time import monotonic
+from threading import Lock
+from time import monotonic, monotonic_ns
 
 from postroom.errors import StoreUnavailable
 from postroom.limits import RECHECK_SECONDS
+
+_LINE = "line-"  # how the names of pipes begin whose waiters stand in a line
 
 
 class PipeWaiter:
@@ -25,6 +31,9 @@ class PipeWaiter:
         self._reader = reader
         self._poll = select.poll()
         self._poll.register(reader, select.POLLIN)
+        self._closing = Lock()
+        self._closed = False
+        self.passes = False  # whether the next of its line is to be woken when this one leaves
 
     def wait(self, seconds: float) -> bool:
         # A committer killed between its commit and its byte wakes nobody, so a long sleep is a few shorter ones.
@@ -37,33 +46,54 @@ class PipeWaiter:
         return monotonic() < end
 
     def wake(self) -> None:
-        with contextlib.suppress(BlockingIOError):  # full: it is awake already
-            os.write(self._reader, b"w")
+        """End the wait, from any thread. Whoever has left is not woken: another file may have its number by now."""
+        with self._closing, contextlib.suppress(BlockingIOError):  # full: it is awake already
+            if not self._closed:
+                os.write(self._reader, b"w")
+
+    def pass_on(self) -> None:
+        self.passes = True
+
+    def close(self) -> None:
+        """Nobody finds the pipe any more; if it was woken since it last looked, that is for the next of its line."""
+        with self._closing:
+            self._closed = True
+            with contextlib.suppress(BlockingIOError):
+                self.passes |= bool(os.read(self._reader, 65536))
+            os.close(self._reader)
 
 
 @contextlib.contextmanager
-def waiting(directory: Path) -> Iterator[PipeWaiter]:
-    """A waiter whose pipe exists for as long as the ``with`` block."""
+def waiting(directory: Path, line: int | None = None) -> Iterator[PipeWaiter]:
+    """A waiter whose pipe exists for as long as the ``with`` block, in the line of a queue if one is given."""
     try:
-        pipe, reader = _make_pipe(directory)
+        pipe, reader = _make_pipe(directory, line)
     except OSError as error:
         raise StoreUnavailable(why=f"cannot wait for messages: {directory}: {error.strerror}") from error
+    waiter = PipeWaiter(reader)
     try:
-        yield PipeWaiter(reader)
+        yield waiter
+    except BaseException:
+        waiter.pass_on()  # what it was woken for it has perhaps not looked at
+        raise
     finally:
-        os.close(reader)
         with contextlib.suppress(OSError):
             pipe.unlink()
+        waiter.close()
+        if line is not None and waiter.passes:
+            wake(directory, {line: 1}, others=False)
         with contextlib.suppress(OSError):
             directory.rmdir()
 
 
-def _make_pipe(directory: Path) -> tuple[Path, int]:
+def _make_pipe(directory: Path, line: int | None) -> tuple[Path, int]:
     """A pipe that is open before anyone can see it: one that nobody reads would be taken for a dead one's."""
-    name = f"{os.getpid()}-{token_hex(8)}"
+    place = "" if line is None else f"{_LINE}{line}-{monotonic_ns():020}-"
+    name = f"{place}{os.getpid()}-{token_hex(8)}"
     hidden, pipe = directory / f".{name}", directory / name
     while True:
-        directory.mkdir(mode=0o700, exist_ok=True)
+        with contextlib.suppress(FileExistsError):  # it may be gone again: Path.mkdir would look for it, and complain
+            os.mkdir(directory, 0o700)
         with contextlib.suppress(FileNotFoundError):  # the last waiter left and took the directory with it
             folder = _open_folder(directory)
             try:
@@ -85,32 +115,49 @@ def _open_folder(directory: Path) -> int:
     return folder
 
 
-def wake(directory: Path) -> None:
-    """Wake everyone who waits; clear away the pipes of those who died. Never raises: the commit has happened."""
+def wake(directory: Path, lines: Mapping[int, int] | None = None, *, others: bool = True) -> None:
+    """Wake everyone who waits; clear away the pipes of those who died. Never raises: the commit has happened.
+
+    With ``lines`` of those who stand in a line so many of each as it says, and of the ``others`` all.
+    """
     with contextlib.suppress(OSError):
         folder = _open_folder(directory)
+        left = None if lines is None else dict(lines)
         try:
-            for name in os.listdir(folder):
-                if not name.startswith("."):
+            for name in sorted(os.listdir(folder)):
+                if name.startswith("."):
+                    continue
+                line = _line_of(name)
+                if left is None or (others and line is None):
                     _wake_one(name, folder)
+                elif line is not None and left.get(line, 0) > 0:
+                    left[line] -= _wake_one(name, folder)
         finally:
             os.close(folder)
 
 
-def _wake_one(name: str, folder: int) -> None:
+def _line_of(name: str) -> int | None:
+    """The queue in whose line a waiter stands."""
+    number = name.removeprefix(_LINE).partition("-")[0]
+    return int(number) if name.startswith(_LINE) and number.isdecimal() else None
+
+
+def _wake_one(name: str, folder: int) -> bool:
+    """Whether there was someone to wake."""
     try:
         if not _is_pipe_of_ours(os.lstat(name, dir_fd=folder)):
-            return
+            return False
         writer = os.open(name, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     except OSError as error:
         if error.errno == errno.ENXIO:  # nobody reads it any more
             with contextlib.suppress(OSError):
                 os.unlink(name, dir_fd=folder)
-        return
+        return False
     with contextlib.suppress(OSError):  # full: it is awake already
         if _is_pipe_of_ours(os.fstat(writer)):
             os.write(writer, b"w")
     os.close(writer)
+    return True
 
 
 def _is_pipe_of_ours(status: os.stat_result) -> bool:

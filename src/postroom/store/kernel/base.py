@@ -6,11 +6,11 @@ import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import NoReturn, Protocol, TypeVar
+from typing import NamedTuple, NoReturn, Protocol, TypeVar
 
 from postroom import faults
 from postroom.errors import (
@@ -25,15 +25,16 @@ from postroom.errors import (
     StoreStopped,
 )
 from postroom.limits import BUSY_SECONDS, CONFLICT_RETRIES_MAX
-from postroom.model.message import Draft, Message
+from postroom.model.message import Draft, Message, Stored
 from postroom.store.kernel.queues import MEND
 from postroom.store.kernel.session import Session
 from postroom.store.kernel.transaction import Transaction
-from postroom.store.proof.verification import verified
 
 T = TypeVar("T")
 #: What a program raises that is given something else than was written.
 _OF_DAMAGE = (ValueError, TypeError, LookupError, OverflowError, AssertionError, AttributeError)
+#: Of queues: how many of those who wait in their lines are to be woken.
+Lines = Mapping[int, int]
 #: Told how much of a copy is done, and of how much.
 Progress = Callable[[int, int], None]
 
@@ -53,6 +54,32 @@ class Unprepared(Exception):
         self.prepare = prepare
 
 
+class Receipt(NamedTuple):
+    """What makes a repeated send known: its idempotency key, and what it asked for."""
+
+    name: str
+    fingerprint: bytes
+
+
+class Lent(NamedTuple):
+    """A message that was given out: under which number, for the how manieth time, and until when."""
+
+    stored: Stored
+    fence: int
+    attempts: int
+    until: int
+
+
+class Sending(NamedTuple):
+    """One send among several: who sends what, and where to."""
+
+    queue: int
+    draft: Draft
+    receipt: Receipt | None
+    actor: str
+    confirms: tuple[int, str] | None = None  # a message that its sender had, and under which owner: now it is final
+
+
 class Waiter(Protocol):
     """Sleeps until something may have changed. Made before looking, so that no change falls in between."""
 
@@ -62,6 +89,9 @@ class Waiter(Protocol):
     def wake(self) -> None:
         """End the wait of another thread."""
 
+    def pass_on(self) -> None:
+        """There is more than this one takes: have the next of its line woken when it leaves."""
+
 
 class Store(ABC):
     """One open store. Threads may share it: they take turns."""
@@ -69,6 +99,8 @@ class Store(ABC):
     def __init__(self, session: Session, actor: str) -> None:
         self.session = session
         self._transaction = Transaction(session, actor)
+        self._actor = actor
+        self._acting = threading.local()  # for whom a thread acts, if not for the room's user
         self._mutex = threading.RLock()
         self._process = os.getpid()
         self._unusable: Callable[[], PostroomError] | None = None  # why no call may come in now
@@ -96,6 +128,7 @@ class Store(ABC):
 
     def _read_once(self, work: Callable[[Transaction], T]) -> T:
         try:
+            self._transaction.journal.actor = self.actor
             self._begin_reading()
             result = work(self._transaction)
             self._check_reading()
@@ -109,20 +142,35 @@ class Store(ABC):
 
     @contextmanager
     def acting(self, actor: str) -> Iterator[None]:
-        """What is done inside is done by someone else than the room's user; other threads wait meanwhile."""
-        with self._mutex:
-            journal = self._transaction.journal
-            journal.actor, before = actor, journal.actor
-            try:
-                yield
-            finally:
-                journal.actor = before
+        """What this thread does inside is done by someone else than the room's user."""
+        before = getattr(self._acting, "name", None)
+        self._acting.name = actor
+        try:
+            yield
+        finally:
+            self._acting.name = before
 
-    def send_one(self, queue: int, draft: Draft) -> int | None:
+    def send_one(self, queue: int, draft: Draft, receipt: Receipt | None = None) -> int | None:
         """The commonest send in as few calls as the database allows; None if the case needs the long way.
 
-        It answers for an open queue without a command line, with exactly the effect of ``Messages.put``.
+        It answers for an open queue without a command line, with exactly the effect of ``Messages.put``. With a receipt
+        it answers with the message that this receipt was given for, if there is one.
         """
+        return None
+
+    def answer_one(self, queue: int, draft: Draft, confirms: tuple[int, str] | None) -> int | None:
+        """The same for whoever had a message that is final with this send: the message, and the owner that had it."""
+        return None
+
+    def send_each(self, sends: Sequence[Sending]) -> list[int | PostroomError | None]:
+        """Several such sends that have nothing to do with each other, in as few commits as can be.
+
+        Each answers for itself: a key, a refusal, or None if its case needs the long way.
+        """
+        return [None] * len(sends)
+
+    def send_some(self, queue: int, drafts: Sequence[Draft]) -> Sequence[int] | None:
+        """Likewise of many messages without types, all or none, in their order: their keys."""
         return None
 
     def receive_one(self, queue: int) -> Message | None:
@@ -131,6 +179,40 @@ class Store(ABC):
         It answers for a queue that keeps its processed messages, is neither held nor locked, and has a sound head.
         """
         return None
+
+    def hand_one(self, queue: int, owner: str, fits: Callable[[Stored], bool]) -> tuple[Stored, str] | None:
+        """The same of a message that is not final before its receiver confirms it, if it fits; and its queue's path.
+
+        The commit need not be on disk: if it is lost, the message is where it would be had the receiver died.
+        """
+        return None
+
+    def lease_one(self, queue: int, owner: str, microseconds: int) -> Lent | None:
+        """The commonest lease likewise; None as above.
+
+        It answers for a queue in free order whose next message is sound and not urgent, if nothing else is to be done
+        there first.
+        """
+        return None
+
+    def lease_some(self, queue: int, owner: str, microseconds: int, most: int) -> list[Lent] | None:
+        """Likewise of the next messages, at most so many, in one commit."""
+        return None
+
+    def done_one(self, fence: int) -> bool:
+        """The commonest end of a lease likewise; False if the case needs the long way."""
+        return False
+
+    def turn_one(self, fence: int, queue: int, owner: str, microseconds: int) -> tuple[bool, Lent | None]:
+        """The end of a lease and the next one in one commit: whether it was ended, and what was given out.
+
+        If it was not, nothing has happened, and the case needs the long way.
+        """
+        return False, None
+
+    def done_some(self, fences: Sequence[int]) -> bool:
+        """Likewise of several leases, all or none, in one commit."""
+        return False
 
     @property
     def address(self) -> str | None:
@@ -148,15 +230,19 @@ class Store(ABC):
     @property
     def actor(self) -> str:
         """Who acts, as the journal tells it."""
-        return self._transaction.journal.actor
+        return getattr(self._acting, "name", None) or self._actor
 
     @property
     def stopped(self) -> bool:
         return self._unusable not in (None, RoomReentered)
 
     @abstractmethod
-    def waiter(self) -> AbstractContextManager[Waiter]:
-        """A waiter for the next commit that wakes."""
+    def waiter(self, line: int | None = None) -> AbstractContextManager[Waiter]:
+        """A waiter for the next commit that wakes.
+
+        One who waits for a message of one queue stands in its line: of those a commit wakes as many as it has
+        messages for, the first of them first. Whoever is woken and leaves without a look has the next one woken.
+        """
 
     def close(self) -> None:
         """Close the connection; a child's copy of it after a fork is not its own to close."""
@@ -171,16 +257,19 @@ class Store(ABC):
     def _once(self, label: str, work: Callable[[Transaction], T]) -> T:
         transaction = self._transaction
         transaction.clear()
+        transaction.journal.actor = self.actor
         try:
             self._begin()
             if faults.armed:
                 faults.reach(f"{label}.begun")
             result = work(transaction)
-            wake = transaction.settle()
+            everyone = transaction.settle()
+            lines = None if everyone else transaction.lines
+            wake = everyone or bool(lines)
             if faults.armed:
                 faults.reach(f"{label}.committing")
             if wake:
-                self._wake_with_commit()
+                self._wake_with_commit(lines)
         except BaseException as error:
             self._rollback()
             transaction.keys.rolled_back()
@@ -189,7 +278,7 @@ class Store(ABC):
             transaction.definitions.changing = False
         self._finish(label)
         if wake:
-            self._wake_after_commit()
+            self._wake_after_commit(lines)
         return result
 
     def _finish(self, label: str) -> None:
@@ -228,6 +317,8 @@ class Store(ABC):
 
     def _is_damaged(self) -> bool:
         """Whether the store is not what its journal comes to. Asked after an error that nobody has foreseen."""
+        from postroom.store.proof.verification import verified  # which nothing else that is common needs
+
         self._rollback()
         try:
             self._begin_reading()
@@ -307,11 +398,11 @@ class Store(ABC):
     @abstractmethod
     def _rewrite(self) -> None: ...
 
-    def _wake_with_commit(self) -> None:  # noqa: B027  a database wakes by one of the two
-        """Have those who wait be woken by the commit that follows."""
+    def _wake_with_commit(self, lines: Lines | None = None) -> None:  # noqa: B027  a database wakes by one of the two
+        """Have those who wait be woken by the commit that follows: all, or of ``lines`` so many."""
 
-    def _wake_after_commit(self) -> None:  # noqa: B027
-        """Wake those who wait."""
+    def _wake_after_commit(self, lines: Lines | None = None) -> None:  # noqa: B027
+        """Wake those who wait, likewise."""
 
 
 def _prepared(work: Callable[[], T]) -> T:

@@ -6,14 +6,14 @@ The journal reads as if they had been made one after another; the database sees 
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import NamedTuple
 
 from postroom.errors import StoreCorrupt
-from postroom.model.message import IN_SPHERE, Draft, Stored, message_hash
-from postroom.store.kernel.journal import numbered
+from postroom.model.message import IN_SPHERE, Draft, Stored, empty_hash
+from postroom.store.kernel.journal import empty_digest, numbered, put_alike
 from postroom.store.kernel.queues import UNLOCK, Keep, Queue
 from postroom.store.kernel.session import Row
 from postroom.store.kernel.slices import Member
@@ -70,6 +70,19 @@ def admit_nothing(tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> Seq
     raise StoreCorrupt(why=f"{queue.name} needs checks that are not available here")
 
 
+class Origin(NamedTuple):
+    """Someone who puts messages into a queue: what their lines have in common is worked out once."""
+
+    queue: int
+    actor: str
+    line: str  # of the digests, what stands behind the key
+    numbers: Iterator[int] | None  # of arrivals in the queue; None if each has the number of its line
+
+
+#: Origin, body, format, type, properties and cause of a message; its key.
+PutPlainly = Callable[[Origin, str, str, str | None, str, int | None], int]
+
+
 class Batch:
     """Changes in their order. ``write`` makes them; queues must be locked by this transaction before.
 
@@ -85,12 +98,15 @@ class Batch:
         self._numbers: Iterator[int] = iter(())
         self.span = (0, 0)  # the first and the last number that were reserved
         self._keys: Sequence[int] = ()
-        self._journal: list[Row] = []
+        self._next_key: Iterator[int] = iter(())
+        self._journal: list[Row] = []  # in the order of their numbers
         self._taken: defaultdict[int, list[Stored]] = defaultdict(list)
         self._marked: list[Row] = []
         self._discarded: list[Row] = []
         self._departed: list[Row] = []
-        self._puts: list[Row] = []
+        self._puts: list[Row] = []  # the values of ``NEW``
+        self._origins: dict[tuple[int, str], Origin] = {}
+        self._arrivals: dict[int, count[int]] = {}  # the numbers of those that come to a queue
         self._queues: dict[int, Queue] = {}
         self._fresh: defaultdict[tuple[int, str], list[Member]] = defaultdict(list)
         self._entries: list[Member] = []
@@ -99,6 +115,8 @@ class Batch:
         self._used: list[int] = []  # of spheres
         self._timers: list[tuple[int, int]] = []
         self._passed: dict[int, int] = {}  # by the place among the new messages: the number under which it was taken
+        #: Puts a new message that stands in its queue alone.
+        self.put_plainly: PutPlainly = self._plainly()
 
     def write(self, changes: Sequence[Change], snapshot: int) -> Sequence[int]:
         """Make the changes; a reset frees what stood in its slice at ``snapshot``. Answers with the new keys.
@@ -120,8 +138,10 @@ class Batch:
     def reserve(self, changes: int, puts: int) -> Sequence[int]:
         """Numbers in the journal for so many changes, and keys for the new messages among them."""
         self._keys = self._tx.keys.take(puts) if puts else ()
+        self._next_key = iter(self._keys)
         numbers = self._session.journal_numbers(changes) if changes else ()
         self._numbers = iter(numbers)
+        self.put_plainly = self._plainly()
         self.span = (numbers[0], numbers[-1]) if numbers else (0, 0)
         return self._keys
 
@@ -139,20 +159,53 @@ class Batch:
         passed: bool = False,
     ) -> None:
         """A new message; one that has ``passed`` is processed as soon as it is there, which takes a second number."""
-        seq, id = next(self._numbers), queue.id
-        self._queues[id] = queue
+        key = self.put_plainly(self.origin(queue, actor), body, form, type, properties, cause)
+        seq, id = self._puts[-1][2], queue.id
+        for set, value in places.slices:
+            self._fresh[set, value].append(Member(set, value, seq, key))
+        self._entries += [Member(set, value, seq, key) for set, value in places.entries]
+        if due is not None:
+            self._timers.append((due, key))
         if passed:
-            self._passed[len(self._puts)] = next(self._numbers)
-        if places is not NOWHERE or due is not None:
-            key = self._keys[len(self._puts)]
-            for set, value in places.slices:
-                self._fresh[set, value].append(Member(set, value, seq, key))
-            self._entries += [Member(set, value, seq, key) for set, value in places.entries]
-            if due is not None:
-                self._timers.append((due, key))
-        self._puts.append((seq, id, body, form, type, properties, cause, actor))
+            taken, target = next(self._numbers), id if queue.keep else None
+            self._passed[len(self._puts) - 1] = taken
+            self._journal.append(numbered(taken, self._now, "take", key, seq, id, target, actor))
 
-    def take(self, queue: Queue, stored: Stored, sliced: bool, failed: bool = False) -> None:
+    def origin(self, queue: Queue, actor: str) -> Origin:
+        id = queue.id
+        origin = self._origins.get((id, actor))
+        if origin is None:
+            self._queues[id] = queue
+            if self._session.counts_arrivals and id not in self._arrivals:
+                self._arrivals[id] = count(self._tx.counts.newest(queue) + 1)
+            line = put_alike(self._now, id, actor)
+            origin = self._origins[id, actor] = Origin(id, actor, line, self._arrivals.get(id))
+        return origin
+
+    def _plainly(self) -> PutPlainly:
+        """Makes ``put_plainly``. Most of a large step is this, so it calls nothing twice and looks nothing up.
+
+        Hash and digest are those of ``message_hash`` and ``line_digest``.
+        """
+        next_number, next_key, now = self._numbers.__next__, self._next_key.__next__, self._now
+        put, note = self._puts.append, self._journal.append
+
+        def put_plainly(
+            origin: Origin, body: str, form: str, type: str | None, properties: str, cause: int | None
+        ) -> int:
+            id, actor, line, numbers = origin
+            seq, key = next_number(), next_key()
+            hash, digest = empty_hash(), empty_digest()
+            hash.update(f"{key}\0{now}\0{cause}\0{form}\0{type or ''}\0{properties}\0{body}".encode())
+            digest.update(f"{key}{line}".encode())
+            number = seq if numbers is None else next(numbers)
+            put((key, id, seq, number, now, body, form, type, properties, hash.digest(), cause))
+            note((seq, now, "put", key, None, None, id, actor, None, digest.digest()))
+            return key
+
+        return put_plainly
+
+    def take(self, queue: Queue, stored: Stored, sliced: bool, failed: bool = False, detail: str | None = None) -> None:
         """A message leaves; one of a sphere counts as processed there unless it has ``failed``."""
         if not failed and IN_SPHERE in stored.properties:
             self._used.append(stored.key)
@@ -160,12 +213,12 @@ class Batch:
         self._queues[id] = queue
         self._taken[id].append(stored)
         if queue.keep:
-            self._journal.append(numbered(seq, self._now, "take", key, stored.last, id, id, self._actor))
+            self._journal.append(numbered(seq, self._now, "take", key, stored.last, id, id, self._actor, detail))
             self._marked.append((seq, self._now, key, id))
             if sliced and queue.keep == Keep.SLICED:
                 self._held.append(key)
         else:
-            self._journal.append(numbered(seq, self._now, "take", key, stored.last, id, None, self._actor))
+            self._journal.append(numbered(seq, self._now, "take", key, stored.last, id, None, self._actor, detail))
             self._discarded.append((key, id))
             self._departed.append((key, seq, stored.cause, stored.type))
 
@@ -197,33 +250,28 @@ class Batch:
             self._tx.timers.add(due, ECHO, {"message": key})
 
     def _insert(self) -> None:
-        """The new messages, and the journal in its order."""
-        now, keyed = self._now, list(zip(self._keys, self._puts, strict=True))
-        arrived = Counter([put[1] for put in self._puts])
-        numbers = {id: count(self._tx.counts.arrive(self._queues[id], some)) for id, some in arrived.items()}
-        rows: list[Row] = []
-        for key, (seq, id, body, form, type, properties, cause, _) in keyed:
-            hash = message_hash(key, now, cause, body, form, type, properties)
-            rows.append((key, id, seq, next(numbers[id]), now, body, form, type, properties, hash, cause))
-        self._tx.messages.insert(self._insert_passed(rows) if self._passed else rows)
-        self._journal += [numbered(put[0], now, "put", key, None, None, put[1], put[7]) for key, put in keyed]
-        self._journal.sort()  # by their numbers, which differ
+        """The new messages, and the journal."""
+        came: defaultdict[int, list[int]] = defaultdict(list)
+        for row in self._puts:
+            came[row[1]].append(row[2])
+        for id, lines in came.items():
+            numbers = self._tx.counts.arrive(self._queues[id], lines)
+            assert id not in self._arrivals or next(self._arrivals[id]) == numbers[-1] + 1, "others came in between"
+        self._tx.messages.insert(self._insert_passed() if self._passed else self._puts)
         self._tx.journal.add_lines(self._journal)
 
-    def _insert_passed(self, rows: list[Row]) -> list[Row]:
+    def _insert_passed(self) -> list[Row]:
         """Write the messages that are processed already; answers with the others."""
         kept: list[Row] = []
         gone: list[Row] = []
         for place, taken in self._passed.items():
-            key, id, seq, number, now, *rest = rows[place]
+            key, id, _, number, now, body, form, type, properties, hash, cause = self._puts[place]
             queue = self._queues[id]
             if queue.keep:
-                kept.append((key, id, taken, number, now, *rest, now, 0))
+                kept.append((key, id, taken, number, now, body, form, type, properties, hash, cause, now, 0))
             else:
-                gone.append((key, taken, self._puts[place][6], self._puts[place][4]))
+                gone.append((key, taken, cause, type))
             self._tx.counts.depart(queue, number, kept=bool(queue.keep))
-            target = id if queue.keep else None
-            self._journal.append(numbered(taken, now, "take", key, seq, id, target, self._puts[place][7]))
         self._tx.messages.insert_processed(kept)
         self._tx.messages.depart(gone)
-        return [row for place, row in enumerate(rows) if place not in self._passed]
+        return [row for place, row in enumerate(self._puts) if place not in self._passed]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from postroom.errors import MessageUnknown
@@ -34,6 +35,15 @@ class Causes:
             archived = self._archives.departed(message)
             row = None if archived is None else archived[1:]
         return None if row is None else Origin(*row)
+
+    def origins(self, messages: Collection[int]) -> dict[int, Origin]:
+        """The same of many; those that this store has never had are missing."""
+        asked = list(messages)
+        answers = self._session.each(_ORIGIN, [(message, message) for message in asked])
+        known = {message: Origin(*rows[0]) for message, rows in zip(asked, answers, strict=True) if rows}
+        unknown = {message for message in asked if message not in known}
+        archived = self._archives.departed_among(unknown) if unknown else {}
+        return known | {message: Origin(*row[1:]) for message, row in archived.items()}
 
     def require(self, message: int) -> None:
         """Refuse a cause that this store has never had: a message follows from one that was there before it."""

@@ -1,16 +1,20 @@
 """What a transaction changes in the counts of queues, and which queues it makes non-empty.
 
-Numbers are given out here, and departures are written once, at the end of the transaction.
+Numbers are given out here, and what changed is written once, at the end of the transaction.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from postroom.errors import StoreCorrupt
 from postroom.store.kernel.outbox import Outbox
-from postroom.store.kernel.queues import Queue, Queues
+from postroom.store.kernel.queues import Admission, Queue, Queues
+from postroom.store.kernel.session import Session
+
+_SELECTED = "SELECT 1 FROM selections WHERE queue = ? LIMIT 1"
 
 
 @dataclass(slots=True)
@@ -19,32 +23,49 @@ class Change:
     arrived: int = 0
     departed: int = 0
     processed: int = 0
+    leased: int = 0  # how many of the departed are leased now, more than before
     highest: int = 0  # the highest number among the departed
 
 
 class Counts:
-    def __init__(self, queues: Queues, outbox: Outbox) -> None:
+    def __init__(self, session: Session, queues: Queues, outbox: Outbox) -> None:
+        self._session = session
         self._queues = queues
         self._outbox = outbox
         self._changes: dict[int, Change] = {}
 
-    def arrive(self, queue: Queue, count: int) -> int:
-        """Number ``count`` arrivals; answers with the first number."""
+    def arrive(self, queue: Queue, lines: Sequence[int]) -> Sequence[int]:
+        """Number arrivals, one by each of these lines of the journal: their numbers grow as the lines do."""
         change = self._of(queue)
         first = change.queue.arrivals + change.arrived + 1
-        change.arrived += count
-        return first
+        change.arrived += len(lines)
+        return range(first, first + len(lines)) if self._session.counts_arrivals else lines
 
-    def depart(self, queue: Queue, number: int, count: int = 1, *, kept: bool) -> None:
-        """``count`` messages leave, of which one has the highest ``number``."""
+    def waiting(self, queue: Queue) -> int:
+        """How many messages can be received, as this transaction has changed it."""
+        change = self._of(queue)
+        return change.queue.unprocessed + change.arrived - change.departed
+
+    def newest(self, queue: Queue) -> int:
+        """The highest number so far."""
+        change = self._of(queue)
+        return change.queue.arrivals + change.arrived
+
+    def depart(self, queue: Queue, number: int, count: int = 1, *, kept: bool, leased: int = 0) -> None:
+        """``count`` messages leave, of which one has the highest ``number``; so many of them are leased."""
         change = self._of(queue)
         change.departed += count
+        change.leased += leased
         change.processed += count if kept else 0
         change.highest = max(change.highest, number)
 
     def come_back(self, queue: Queue) -> None:
         """One that had left to be given back is there again, under its number."""
         self._of(queue).departed -= 1
+
+    def end_lease(self, queue: Queue) -> None:
+        """One that had left to be given back is no longer leased, whatever becomes of it."""
+        self._of(queue).leased -= 1
 
     def keep(self, queue: Queue) -> None:
         """One that had left to be given back stays as a processed one."""
@@ -57,8 +78,12 @@ class Counts:
         if self._changes:
             self._changes.clear()
 
-    def settle(self) -> bool:
-        """Write what departed; note the command lines of queues that became non-empty. True if any did."""
+    def settle(self, lines: Collection[int] = ()) -> bool:
+        """Write what departed; note what is to be sent, and the command lines of queues that became non-empty.
+
+        True if there is something for others to do. Of what comes back to a queue in ``lines`` those are told who wait
+        in its line.
+        """
         filled = False
         # In the order of ids: two transactions over the same queues never wait for each other in a circle.
         for id, change in sorted(self._changes.items(), key=lambda item: item[0]):
@@ -66,10 +91,19 @@ class Counts:
             left = queue.unprocessed + change.arrived - change.departed
             if left < 0:
                 raise StoreCorrupt(why=f"{queue.name} would hold {left} messages")
-            if change.departed or change.processed or change.highest:  # some may have come back as others left
-                self._queues.count(id, departed=change.departed, processed=change.processed, arrived=change.highest)
-            if left and not queue.unprocessed:
+            if change.arrived and queue.admission & Admission.SENDING:
+                self._outbox.add_messages(queue, change.arrived)
                 filled = True
+            departed, processed = change.departed, change.processed
+            if not self._session.counts_arrivals:  # what is leased is counted from its rows
+                departed -= change.leased
+                self._queues.tally(id, arrived=change.arrived, departed=departed, processed=processed)
+            elif departed or processed or change.highest:  # some may have come back as others left
+                self._queues.count(id, departed=departed, processed=processed, highest=change.highest)
+            if change.arrived and not filled and self._session.row(_SELECTED, (id,)) is not None:
+                filled = True  # who waits for some of its messages may wait though there are others
+            if left and not queue.unprocessed:
+                filled = filled or bool(change.arrived) or id not in lines
                 if queue.command is not None:
                     payload: dict[str, Any] = {"command": queue.command, "queue": queue.name, "path": queue.path}
                     if queue.command_seconds is not None:

@@ -5,9 +5,8 @@ A message that is not where it was any more spoils the whole: then the step has 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Sequence
-from itertools import count
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from postroom.model.message import IN_SPHERE, Stored
@@ -48,7 +47,8 @@ def apply(tx: Transaction, changes: Sequence[Move | New]) -> list[Stored]:
     """Make the changes in their order; answers with each message as it is then. Queues must be locked before."""
     if not changes:
         return []
-    seqs, numbers, now = tx.session.journal_numbers(len(changes)), _numbers(tx.counts, changes), tx.now
+    seqs, now = tx.session.journal_numbers(len(changes)), tx.now
+    numbers = _numbers(tx.counts, seqs, changes)
     made: list[Stored] = []
     lines: list[Row] = []
     rewritten: list[Row] = []
@@ -88,9 +88,11 @@ def apply(tx: Transaction, changes: Sequence[Move | New]) -> list[Stored]:
     return made
 
 
-def _numbers(counts: Counts, changes: Sequence[Move | New]) -> dict[int, count[int]]:
+def _numbers(counts: Counts, seqs: Sequence[int], changes: Sequence[Move | New]) -> dict[int, Iterator[int]]:
     """The numbers of arrivals in each queue; a message that stays in its own is the newest there, too."""
     targets = [change.target if type(change) is Move else change[1] for change in changes]
-    arrivals = Counter([queue.id for queue in targets])
+    lines: defaultdict[int, list[int]] = defaultdict(list)
+    for seq, queue in zip(seqs, targets, strict=True):
+        lines[queue.id].append(seq)
     queues = {queue.id: queue for queue in targets}
-    return {id: count(counts.arrive(queue, arrivals[id])) for id, queue in queues.items()}
+    return {id: iter(counts.arrive(queue, lines[id])) for id, queue in queues.items()}

@@ -8,11 +8,11 @@ Every line carries a digest of what it says: a changed one is noticed by whoever
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from typing import Any, NamedTuple
 
 from postroom.limits import JOURNAL_PAGE_ROWS, PAGE_ROWS
@@ -23,7 +23,7 @@ from postroom.store.kernel.columns import JOURNAL, LINE
 from postroom.store.kernel.message_rows import MessageRows
 from postroom.store.kernel.session import Row, Session
 from postroom.store.kernel.statement import Statement
-from postroom.store.upkeep.archives import Archives
+from postroom.store.upkeep.archives import Archive, Archives
 
 _APPEND_NUMBERED = """
 INSERT INTO journal (seq, at, verb, message, prior, source, target, actor, detail, digest)
@@ -56,7 +56,8 @@ WITH RECURSIVE chain (seq, prior) AS (
 # All that one commit did has one time. Whoever acts for the engine is called by its kind and its name.
 _STEPS = """
 SELECT at, min(seq), sum(CASE WHEN verb = 'put' OR verb = 'create' THEN 0 ELSE 1 END),
-       sum(CASE WHEN verb = 'put' OR verb = 'create' THEN 1 ELSE 0 END)
+       sum(CASE WHEN verb = 'put' OR verb = 'create' THEN 1 ELSE 0 END),
+       max(CASE WHEN verb = 'take' THEN detail END)
 FROM journal WHERE seq > ? AND message IS NOT NULL AND (actor = 'engine' OR substr(actor, 1, 5) = 'rule '
     OR substr(actor, 1, 4) = 'arc ' OR substr(actor, 1, 10) = 'procedure ' OR substr(actor, 1, 8) = 'counter ')
 GROUP BY at ORDER BY at
@@ -78,8 +79,11 @@ _QUEUE_NAMES = "SELECT id, name FROM queues"
 #: By this line a message goes that nobody needs any more, with what it stood for.
 FORGET = "forget"
 #: What may happen to a message that stays where and as it is. Any other line but ``take``, ``set-aside``, ``reserve``,
-#: ``give-back`` and ``return`` brings it to the end of its target, or lets it go if there is none.
-NOTES = ("segment", "unlock", "dossier", "remove-dossier", "refused")
+#: ``give-back``, ``return`` and those of deliveries (``STAYS``) brings it to the end of its target, or lets it go if
+#: there is none.
+NOTES = ("segment", "unlock", "dossier", "remove-dossier", "refused", "sent")
+#: By these lines a message keeps its place, and is leased, waits for its time or for another, or can be received.
+STAYS = ("lease", "release", "lapse", "fail", "due", "block", "unblock")
 #: By this line a message that was taken is in its place again.
 RETURN = "return"
 
@@ -108,6 +112,8 @@ class Line(NamedTuple):
         if digest is None:
             return True
         try:
+            if len(digest) == _SERVERS:
+                return bytes(digest) == server_digest(at, verb, message, prior, source, target, actor, detail)
             return bytes(digest) == line_digest(at, verb, message, prior, source, target, actor, detail)
         except (UnicodeEncodeError, TypeError, ValueError):  # rot can change a value's very type
             return False
@@ -120,19 +126,48 @@ def line_digest(
     at: int, verb: str, message: Id, prior: Id, source: Id, target: Id, actor: str, detail: str | None = None
 ) -> bytes:
     """All that a line says, in 8 bytes. Its number is not among it: the database chooses that last."""
-    digest = _fresh()
+    digest = empty_digest()
     digest.update(f"{message}\0{prior}\0{at}\0{verb}\0{source}\0{target}\0{actor}\0{detail}".encode())
     return digest.digest()
 
 
+def server_digest(
+    at: int, verb: str, message: Id, prior: Id, source: Id, target: Id, actor: str, detail: str | None = None
+) -> bytes:
+    """The same of a line that the database has made by itself: PostgreSQL has no BLAKE2. It is longer, so it is known.
+
+    What is None is left out: such a line has few forms.
+    """
+    parts = (message, prior, at, verb, source, target, actor, detail)
+    text = "\x1f".join(str(each) for each in parts if each is not None)
+    return b"\x01" + sha256(text.encode()).digest()[: _SERVERS - 1]
+
+
+def put_alike(at: int, target: int, actor: str, verb: str = "put") -> str:
+    """What the digests of new messages in one queue have in common, behind the key."""
+    return f"\0None\0{at}\0{verb}\0None\0{target}\0{actor}\0None"
+
+
+def digests_of(keys: Iterable[int], alike: str) -> list[bytes]:
+    """The digests of lines that differ in the message alone."""
+    digests, fresh = list[bytes](), empty_digest
+    for key in keys:
+        digest = fresh()
+        digest.update(f"{key}{alike}".encode())
+        digests.append(digest.digest())
+    return digests
+
+
 def put_digest(at: int, message: int, target: int, actor: str) -> bytes:
     """The same of a plain send, whose cost counts."""
-    digest = _fresh()
+    digest = empty_digest()
     digest.update(f"{message}\0None\0{at}\0put\0None\0{target}\0{actor}\0None".encode())
     return digest.digest()
 
 
-_fresh = blake2b(digest_size=8).copy  # a copy of an empty one takes half the time of a new one
+_SERVERS = 9  # bytes of a digest that the database has made
+#: An empty digest: a copy takes half the time of a new one.
+empty_digest = blake2b(digest_size=8).copy
 
 
 def numbered(
@@ -179,6 +214,7 @@ class Commit(NamedTuple):
     first: int  # its first number
     messages: int  # that were processed or moved
     created: int
+    evaluated: str  # in which way; empty if that is not known
 
 
 class Journal:
@@ -200,12 +236,12 @@ class Journal:
     ) -> int:
         """Append one event; its number is also the position of a message that arrived by it."""
         session = self._session
-        written = None if detail is None else self.spoken(detail)
+        written = None if detail is None else self.detail_text(detail)
         about = (session.now, verb, message, prior, source, target, self.actor, written)
         return session.append(APPEND, (*about, line_digest(*about)))
 
     @staticmethod
-    def spoken(detail: Mapping[str, Any]) -> str:
+    def detail_text(detail: Mapping[str, Any]) -> str:
         """The detail of a line, as it is written."""
         return json.dumps(detail, ensure_ascii=False, separators=(",", ":"))
 
@@ -219,8 +255,8 @@ class Journal:
         """One event for each of many new messages, which are at the end of a queue by the numbers reserved for them."""
         session, actor = self._session, self.actor
         at = session.now
-        alike = f"\0None\0{at}\0{verb}\0None\0{target}\0{actor}\0None"  # they differ in the message alone
-        digests = [blake2b(f"{key}{alike}".encode(), digest_size=8).digest() for key in keys]
+        alike = put_alike(at, target, actor, verb)  # they differ in the message alone
+        digests = digests_of(keys, alike)
         if session.numbers_without_gaps:  # the rows themselves are the lines, and their places those of the digests
             first = numbers[0]
             session.run(_ARRIVED, (at, verb, actor, b"".join(digests), first, target, first))
@@ -261,6 +297,10 @@ class Journal:
         archived = self._archived(message) if self.archives.end() else []
         return archived[-1] if archived else None
 
+    def at(self, seq: int) -> Event | None:
+        """One event by its number; None if there is none, or it was archived."""
+        return self._session.one(_event, _ONE, (seq,))
+
     def is_first(self, seq: int) -> bool:
         """Whether a line is the first of its message: one that stands there by it has never been elsewhere."""
         return self._session.row(_FIRST, (seq,)) is not None
@@ -284,10 +324,20 @@ class Journal:
 
     def steps(self, since: int) -> list[Commit]:
         """What the engine has committed behind a number, oldest first."""
-        return [Commit(at, first, int(old), int(new)) for at, first, old, new in self._session.rows(_STEPS, (since,))]
+        return [
+            Commit(at, first, int(old), int(new), "" if detail is None else json.loads(detail).get("evaluated", ""))
+            for at, first, old, new, detail in self._session.rows(_STEPS, (since,))
+        ]
 
     def after(self, seq: int, limit: int = PAGE_ROWS) -> list[Event]:
         return [_event(row) for row in self._session.rows(_AFTER, (seq, limit))]
+
+    def next_page(self, seq: int, limit: int) -> tuple[list[Archive], dict[int | None, str], list[Event]]:
+        """What follows a number: the archives that have it, with the names of queues, or else the next lines here."""
+        archives = [archive for archive in self.archives.all() if archive.last > seq]
+        if not archives:
+            return [], {}, self.after(seq, limit)
+        return archives, dict(self._session.rows(_QUEUE_NAMES)), []
 
     def lines(self) -> Iterator[Line]:
         """The whole journal as it is written, but for what was archived."""
@@ -303,6 +353,14 @@ class Journal:
 
     def tail(self, count: int) -> Iterator[Event]:
         return (_event(row) for row in reversed(self._session.rows(_TAIL, (count,))))
+
+
+def archived_events(archives: Iterable[Archive], names: Mapping[int | None, str]) -> Iterator[list[Event]]:
+    """All that archives have, oldest first, file by file; ``names`` are those of the queues."""
+    for shelf in (archive.shelf() for archive in archives):
+        for rows in shelf.every("lines"):
+            lines = (Line(*row) for row in shelf.lines(rows))
+            yield [_event((*line, names.get(line.source), names.get(line.target))) for line in lines]
 
 
 def _event(row: Row) -> Event:

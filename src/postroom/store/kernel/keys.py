@@ -42,8 +42,26 @@ class Keys:
         self._next = key + 1
         return key
 
+    @property
+    def block(self) -> int:
+        """How many to take from the counter next."""
+        return self._block
+
+    def use(self, first: int, stop: int) -> None:
+        """Give out keys that were taken from the counter by a commit of their own."""
+        self._next, self._stop = first, stop
+        self._block = min(self._block * 2, KEY_RESERVE_MAX)
+
+    def ready_many(self, count: int) -> Sequence[int] | None:
+        """Likewise so many in a row."""
+        first = self._next
+        if self._stop - first < count:
+            return None
+        self._next = first + count
+        return range(first, self._next)
+
     def give_back(self, key: int) -> None:
-        """The key that ``ready`` gave last was not used after all."""
+        """The key that ``ready`` gave last was not used after all, or the first of many and those behind it."""
         self._next = key
 
     def take(self, count: int) -> Sequence[int]:

@@ -1,4 +1,6 @@
-"""Leases with fencing: one holder at a time, and a late one cannot commit.
+"""Leases of engines and streams, with fencing: one holder at a time, and a late one cannot commit.
+
+Those of messages are in ``deliveries.py``.
 
 Every taking raises the lease's number. A holder shows its number in each commit; after a pause, a clock jump or a
 takeover the number is old and the commit is refused.
@@ -23,6 +25,12 @@ ON CONFLICT (name) DO UPDATE SET fence = excluded.fence WHERE leases.fence <= ex
 """
 _TAKE = "UPDATE leases SET owner = ?, fence = ?, expires = ? WHERE name = ?"
 _RENEW = "UPDATE leases SET expires = ? WHERE name = ? AND fence = ?"
+_SEIZE = """
+INSERT INTO leases (name, owner, fence, expires) VALUES (?, ?, 1, ?)
+ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, fence = leases.fence + 1, expires = excluded.expires
+RETURNING fence
+"""
+_QUIT = "UPDATE leases SET expires = 0, owner = '' WHERE name = ? AND fence = ?"
 _ALL = "SELECT name, owner, fence, expires FROM leases ORDER BY name"
 _FREE = 0  # when a lease has expired that nobody holds
 
@@ -80,6 +88,18 @@ class Leases:
         """Let go at once; a lease that was lost meanwhile is left to its new holder."""
         if self._session.run(_RENEW, (_FREE, name, fence)) == 1:
             self._journal.add("release-lease", detail={"lease": name, "number": fence})
+
+    def take(self, name: str, owner: str, expires: int) -> int:
+        """Take a lease whoever has it, and answer with its number; for those who have agreed on who may."""
+        return self._session.number(_SEIZE, (name, owner, expires))
+
+    def prolong(self, name: str, fence: int, microseconds: int) -> None:
+        """Let a lease end so much later, if it is still the one of this number."""
+        self._session.run(_RENEW, (self._session.now + microseconds, name, fence))
+
+    def quit(self, name: str, fence: int) -> None:
+        """Let go what was taken so, unless it was taken since."""
+        self._session.run(_QUIT, (name, fence))
 
     def all(self) -> list[Lease]:
         return [Lease(*row) for row in self._session.rows(_ALL)]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from functools import partial
 from operator import attrgetter
+from typing import Any
 
 from postroom.errors import StoreCorrupt
 from postroom.model.key import key_text
@@ -28,6 +29,9 @@ class State(IntEnum):
     UNPROCESSED = 1
     SET_ASIDE = 2  # no longer matches its hash: kept for inspection, never delivered
     RESERVED = -1  # taken by someone who may yet give it back: it keeps its place, and nobody else gets it
+    LEASED = -2  # the same for a time, under a number (``deliveries.py``)
+    DELAYED = 3  # keeps its place, and waits for its time
+    BLOCKED = 4  # keeps its place, and waits for an earlier message of the same key
 
 
 # --- reading ---
@@ -68,6 +72,22 @@ def processing(state: State = State.UNPROCESSED, position: str = "?") -> str:
     )
 
 
+def leasing(line: str = "?") -> str:
+    """The statement by which a message becomes leased: line, time, lane, key and queue."""
+    return (
+        f"UPDATE messages SET state = -2, last = {line}, processed = ?, attempts = attempts + 1, lane = ? "
+        "WHERE key = ? AND queue = ? AND state = 1"
+    )
+
+
+def processing_leased(position: str = "?") -> str:
+    """As ``processing``, of a leased one: it no longer keeps others of its key waiting."""
+    return (
+        f"UPDATE messages SET state = 0, position = {position}, last = NULL, processed = ?, lane = NULL "
+        "WHERE key = ? AND queue = ? AND state = -2"
+    )
+
+
 def deletion(state: State = State.UNPROCESSED) -> str:
     return f"DELETE FROM messages WHERE key = ? AND queue = ? AND state = {state:d}"
 
@@ -75,6 +95,16 @@ def deletion(state: State = State.UNPROCESSED) -> str:
 INSERT = insertion()
 _INSERT_PROCESSED = insertion("processed", "state")
 INSERT_BACK = insertion("last")
+# Many that differ in their bodies alone, for a database that numbers without gaps: what stands before the first key,
+# position and number, and the hashes one behind another.
+_INSERT_ALIKE = Statement(
+    f"""
+    {INSERT.partition(" VALUES ")[0]}
+    SELECT ? + c.rowid, ?, ? + c.rowid, ? + c.rowid, ?, c.value, ?, ?, ?, substr(?, 16 * c.rowid - 15, 16), ?
+    FROM carray(?) c
+    """,
+    "",
+)
 MARK = Statement(
     processing(),
     setwise="""
@@ -82,6 +112,14 @@ MARK = Statement(
     FROM unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[]) AS v (position, processed, key, queue)
     WHERE m.key = v.key AND m.queue = v.queue AND m.state = 1
     """,
+    several=(
+        """
+    WITH v (position, processed, key, queue) AS (VALUES {rows})
+    UPDATE messages SET state = 0, position = v.position, last = NULL, processed = v.processed FROM v
+    WHERE messages.key = v.key AND messages.queue = v.queue AND messages.state = 1
+    """,
+        "(?, ?, ?, ?)",
+    ),
 )
 MARK_RESERVED = processing(State.RESERVED)
 DISCARD = Statement(
@@ -93,23 +131,63 @@ DISCARD = Statement(
 )
 DISCARD_RESERVED = deletion(State.RESERVED)
 MOVE = """
-UPDATE messages SET queue = ?, position = ?, number = ?, last = NULL, properties = ?, hash = ?
+UPDATE messages SET queue = ?, position = ?, number = ?, last = NULL, properties = ?, hash = ?,
+    attempts = 0, priority = 0, due = NULL, expires = NULL, lane = NULL
 WHERE key = ? AND queue = ? AND state = 1
 """
-REWRITE = """
-UPDATE messages SET queue = ?, position = ?, number = ?, last = NULL, body = ?, properties = ?, hash = ?
-WHERE key = ? AND queue = ? AND state = 1 AND position = ?
+#: The same of a message in any state in which it waits or is leased; it keeps what was asked for it.
+MOVE_AWAY = """
+UPDATE messages SET queue = ?, state = ?, position = ?, number = ?, last = NULL, processed = NULL, properties = ?,
+    hash = ?, attempts = 0, priority = ?, due = ?, expires = ?, lane = NULL
+WHERE key = ? AND queue = ? AND state IN (-2, 1, 3, 4)
 """
+LEASE = leasing()
+#: A leased message waits again: state, line, time if it is delayed, when it is due, its key's lane, attempts.
+UNLEASE = """
+UPDATE messages SET state = ?, last = ?, processed = ?, due = ?, lane = ?, attempts = ?
+WHERE key = ? AND queue = ? AND state = -2
+"""
+MARK_LEASED = processing_leased()
+DISCARD_LEASED = deletion(State.LEASED)
+#: A message that waited for its time, or for another, can be received.
+FREE = """
+UPDATE messages SET state = 1, last = ?, processed = NULL, due = NULL, lane = NULL
+WHERE key = ? AND queue = ? AND state = ?
+"""
+BLOCK = "UPDATE messages SET state = 4, last = ?, lane = ? WHERE key = ? AND queue = ? AND state = 1"
+#: What a sender asks for a message: state, priority, when it is due, when it expires.
+QUALIFY = "UPDATE messages SET state = ?, priority = ?, due = ?, expires = ? WHERE key = ? AND queue = ? AND state = 1"
+#: A message that waits in whatever state goes.
+DISCARD_WAITING = "DELETE FROM messages WHERE key = ? AND queue = ? AND state IN (1, 3, 4)"
+REWRITE = Statement(
+    """
+    UPDATE messages SET queue = ?, position = ?, number = ?, last = NULL, body = ?, properties = ?, hash = ?
+    WHERE key = ? AND queue = ? AND state = 1 AND position = ?
+    """,
+    several=(
+        """
+    WITH v (target, place, number, body, properties, hash, key, queue, position) AS (VALUES {rows})
+    UPDATE messages SET queue = v.target, position = v.place, number = v.number, last = NULL, body = v.body,
+        properties = v.properties, hash = v.hash FROM v
+    WHERE messages.key = v.key AND messages.queue = v.queue AND messages.state = 1 AND messages.position = v.position
+    """,
+        "(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    ),
+)
 SET_ASIDE = "UPDATE messages SET state = 2, position = ?, last = NULL WHERE key = ? AND queue = ? AND state = 1"
 RESERVE = "UPDATE messages SET state = -1, last = ?, processed = ? WHERE key = ? AND queue = ? AND state = 1"
-GIVE_BACK = "UPDATE messages SET state = 1, last = ?, processed = NULL WHERE key = ? AND queue = ? AND state = -1"
+#: On PostgreSQL a trigger looks at whoever brings a message back, known by its queue, number or time being set.
+GIVE_BACK = """
+UPDATE messages SET state = 1, number = number, last = ?, processed = NULL WHERE key = ? AND queue = ? AND state = -1
+"""
 UNTAKE = """
 UPDATE messages SET state = 1, position = ?, number = ?, last = ?, processed = NULL
 WHERE key = ? AND queue = ? AND state = 0
 """
 _SET_LAST = "UPDATE messages SET last = ? WHERE key = ?"
 _SET_PLACE = """
-UPDATE messages SET queue = ?, state = ?, position = ?, number = ?, last = ?, processed = ? WHERE key = ?
+UPDATE messages SET queue = ?, state = ?, position = ?, number = ?, last = ?, processed = ?, attempts = ?, priority = ?,
+    due = ?, expires = ?, lane = ? WHERE key = ?
 """
 PURGE = "DELETE FROM messages WHERE queue = ? AND state = 0"
 _DELETE = "DELETE FROM messages WHERE key = ?"
@@ -168,6 +246,18 @@ class MessageRows:
         """New messages, each with the values of ``NEW``."""
         self._session.many(INSERT, rows)
 
+    def insert_alike(
+        self, queue: int, first: tuple[int, int, int], hashes: Iterable[bytes], column: Any, *has: Any
+    ) -> None:
+        """New messages by a column of their bodies; ``first`` are key, position and number of the first.
+
+        What each ``has`` is when it was created, its format, type and properties, and its cause.
+        """
+        key, position, number = first
+        created, form, type, properties, cause = has
+        shared = (created, form, type, properties, b"".join(hashes), cause)
+        self._session.run(_INSERT_ALIKE, (key - 1, queue, position - 1, number - 1, *shared, column))
+
     def insert_processed(self, rows: Iterable[Row]) -> None:
         """New messages that are processed already, each with the time, too, and its state."""
         self._session.many(_INSERT_PROCESSED, rows)
@@ -204,7 +294,7 @@ class MessageRows:
         return self._session.many(RETURN, rows) if rows else 0
 
     def set_places(self, rows: Sequence[Row]) -> None:
-        """Set right where messages are: queue, state, position, number, last line, time and key of each."""
+        """Set right where messages are: the values of a ``Place`` (``replay.py``), and the key of each."""
         self._session.many(_SET_PLACE, rows)
 
     # --- one ---

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import count
 from typing import Any
 
 from postroom.errors import StoreCorrupt
 from postroom.limits import PAGE_ROWS
 from postroom.model.key import key_text
-from postroom.model.message import Draft, Stored, message_hash, message_hashes
+from postroom.model.message import Draft, Stored, hashes_alike, message_hash
 from postroom.store.kernel import message_rows as rows
 from postroom.store.kernel.counts import Counts
 from postroom.store.kernel.journal import RETURN, Journal
@@ -22,14 +21,18 @@ from postroom.store.kernel.message_rows import STORED, MessageRows, State, arriv
 from postroom.store.kernel.queues import MEND, UNLOCK, Keep, Queue
 from postroom.store.kernel.session import Session
 from postroom.store.kernel.slices import Slices
-from postroom.store.kernel.statement import NUMBERS
+from postroom.store.kernel.statement import NUMBERS, Statement
 
 # The index leads to the key, and the row itself says where it is and in which state: so a damaged index is noticed.
 _HEAD = (
-    f"SELECT {STORED}, m.queue, m.state"
+    f"SELECT {STORED}, m.priority, m.queue, m.state"
     """
 FROM messages m JOIN queues q ON q.id = m.queue
-WHERE m.key = (SELECT i.key FROM messages i WHERE i.queue = ? AND i.state = 1 ORDER BY i.position LIMIT 1)
+WHERE m.key = coalesce((SELECT u.key FROM messages u"""
+    + Statement(" INDEXED BY messages_urgent", "")
+    + """ WHERE u.queue = ? AND u.state = 1 AND u.priority > 0
+    ORDER BY u.priority DESC, u.position LIMIT 1),
+    (SELECT i.key FROM messages i WHERE i.queue = ? AND i.state = 1 ORDER BY i.position LIMIT 1))
 """
 )
 _IS_IN_STATE = "SELECT 1 FROM messages WHERE key = ? AND state = ?"
@@ -68,8 +71,9 @@ class Messages(MessageRows):
 
     def put(self, queue: Queue, draft: Draft, cause: int | None = None, detail: Mapping[str, Any] | None = None) -> int:
         """Store one new message at the end of a queue; answers with its key's number."""
-        key, now, number = self._keys.next(), self._session.now, self._counts.arrive(queue, 1)
+        key, now = self._keys.next(), self._session.now
         position = self._journal.add("put", message=key, target=queue.id, detail=detail)
+        (number,) = self._counts.arrive(queue, (position,))
         hash = message_hash(key, now, cause, *draft)
         self._session.run(rows.INSERT, (key, queue.id, position, number, now, *draft, hash, cause))
         return key
@@ -78,16 +82,20 @@ class Messages(MessageRows):
         """Store many in their order, set at a time."""
         if not drafts:
             return ()
-        keys, numbers = self._keys.take(len(drafts)), count(self._counts.arrive(queue, len(drafts)))
-        positions = self._session.journal_numbers(len(drafts))
+        keys, positions = self._keys.take(len(drafts)), self._session.journal_numbers(len(drafts))
+        numbers = self._counts.arrive(queue, positions)
         now, id = self._session.now, queue.id
-        hashes = message_hashes(keys, now, cause, drafts)
-        self.insert(
-            (key, id, position, number, now, body, form, type, properties, hash, cause)
-            for key, position, number, (body, form, type, properties), hash in zip(
-                keys, positions, numbers, drafts, hashes, strict=False
+        bodies, *others = zip(*drafts, strict=True)
+        column = self._session.column(bodies) if all(len(set(other)) == 1 for other in others) else None
+        if column is None:
+            self.insert(
+                (key, id, position, number, now, *draft, message_hash(key, now, cause, *draft), cause)
+                for key, position, number, draft in zip(keys, positions, numbers, drafts, strict=False)
             )
-        )
+        else:
+            alike = drafts[0][1:]
+            hashes = hashes_alike(keys, now, cause, bodies, alike)
+            self.insert_alike(id, (keys[0], positions[0], numbers[0]), hashes, column, now, *alike, cause)
         self._journal.add_arrivals("put", positions, keys, id)
         return keys
 
@@ -97,11 +105,12 @@ class Messages(MessageRows):
         """New messages of a station: key, type, properties and body of each."""
         if not messages:
             return []
-        positions, first = self._session.journal_numbers(len(messages)), self._counts.arrive(queue, len(messages))
+        positions = self._session.journal_numbers(len(messages))
+        numbers = self._counts.arrive(queue, positions)
         now, name = self._session.now, queue.name
         made = [
             arrived(key, name, now, (body, "json", type, properties), cause, seq, number)
-            for seq, number, (key, type, properties, body) in zip(positions, count(first), messages, strict=False)
+            for seq, number, (key, type, properties, body) in zip(positions, numbers, messages, strict=True)
         ]
         self.insert([new_row(queue.id, stored) for stored in made])
         self._journal.add_arrivals("create", positions, [stored.key for stored in made], queue.id)
@@ -115,7 +124,8 @@ class Messages(MessageRows):
         self._session.run(rows.RETURN, (stored.key,))
         prior = None if gone is None else gone[0]
         seq = self._journal.add(verb, message=stored.key, prior=prior, target=queue.id, detail=detail)
-        here = stored._replace(queue=queue.name, position=seq, number=self._counts.arrive(queue, 1), last=seq)
+        (number,) = self._counts.arrive(queue, (seq,))
+        here = stored._replace(queue=queue.name, position=seq, number=number, last=seq)
         self._session.run(rows.INSERT, new_row(queue.id, here))
         return here
 
@@ -204,7 +214,7 @@ class Messages(MessageRows):
             hashed = (stored.created, stored.cause, stored.body, stored.format, stored.type, properties)
             stored = stored._replace(properties=properties, hash=message_hash(stored.key, *hashed))
         seq = self._line(verb, stored, source, target, detail)
-        number = self._counts.arrive(target, 1)
+        (number,) = self._counts.arrive(target, (seq,))
         values = (target.id, seq, number, stored.properties, stored.hash, stored.key, source.id)
         check_one(self._session.run(rows.MOVE, values), stored)
         self._counts.depart(source, stored.number, kept=False)
@@ -214,7 +224,8 @@ class Messages(MessageRows):
         """A new edition of a message under its key; the one before is kept beside it."""
         seq = self._line("modify", stored, queue, queue, detail)
         hash = message_hash(stored.key, stored.created, stored.cause, body, stored.format, stored.type, properties)
-        number = self._counts.arrive(queue, 1)  # the newest of a queue has the highest number, so this one is new
+        # The newest of a queue has the highest number, so this one is new.
+        (number,) = self._counts.arrive(queue, (seq,))
         values = (queue.id, seq, number, body, properties, hash, stored.key, queue.id, stored.position)
         check_one(self._session.run(rows.REWRITE, values), stored)
         self._counts.depart(queue, stored.number, kept=False)
@@ -260,11 +271,12 @@ class Messages(MessageRows):
 
     def head(self, queue: Queue) -> Stored | None:
         """The next unprocessed message of a queue."""
-        row = self._session.row(_HEAD, (queue.id,))
+        row = self._session.row(_HEAD, (queue.id, queue.id))
         if row is None:
             return None
-        stored = record(row[:-2])
-        if row[-2:] != (queue.id, State.UNPROCESSED) or not _is_next(stored, queue):
+        stored, urgent = record(row[:-3]), bool(row[-3])
+        passed_over = self._session.counts_arrivals and not (urgent or _is_next(stored, queue))
+        if row[-2:] != (queue.id, State.UNPROCESSED) or passed_over:
             raise StoreCorrupt(why=f"the order of {queue.name} is not that of its messages. {MEND}")
         return stored
 
@@ -319,7 +331,7 @@ class Messages(MessageRows):
 
     def page(self, queue: Queue, state: State, after: int, limit: int) -> list[Stored]:
         """Messages of a queue in one state, oldest first, from behind a position."""
-        return list(map(record, self._session.rows(_PAGE, (queue.id, int(state), after, limit))))
+        return _keyed(list(map(record, self._session.rows(_PAGE, (queue.id, int(state), after, limit)))))
 
 
 def _is_next(stored: Stored, queue: Queue) -> bool:
@@ -330,8 +342,15 @@ def _is_next(stored: Stored, queue: Queue) -> bool:
 
 def _unprocessed(messages: list[Stored]) -> list[Stored]:
     """Messages that the index calls unprocessed; what a row itself says wins."""
-    for stored in messages:
+    for stored in _keyed(messages):
         if stored.processed is not None:
             why = f"message {key_text(stored.key)} is processed, and an index has it otherwise. {MEND}"
             raise StoreCorrupt(why=why)
+    return messages
+
+
+def _keyed(messages: list[Stored]) -> list[Stored]:
+    """Messages, each with its key: where the table's description is damaged, it may be read as empty."""
+    if any(not isinstance(stored.key, int) for stored in messages):
+        raise StoreCorrupt(why=f"messages are read without their keys. {MEND}")
     return messages

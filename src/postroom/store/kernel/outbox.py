@@ -7,24 +7,54 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from postroom.model.key import key_text
 from postroom.model.moment import to_datetime, to_iso
 from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.message_rows import State
+from postroom.store.kernel.queues import Queue
 from postroom.store.kernel.session import Row, Session
+from postroom.store.kernel.statement import Statement
+
+SENDING = "gateway"  # the kind of effects that send a message of a queue
 
 _INSERT = """
-INSERT INTO outbox (kind, payload, created, due, attempts, state, note, destination)
-VALUES (?, ?, ?, ?, 0, 'pending', NULL, ?) RETURNING id
+INSERT INTO outbox (kind, payload, created, due, attempts, state, note, destination, message)
+VALUES (?, ?, ?, ?, 0, 'pending', NULL, ?, ?) RETURNING id
 """
-_COLUMNS = "SELECT o.id, o.kind, o.payload, o.created, o.due, o.attempts, o.state, o.note FROM outbox o "
-_DUE = f"""{_COLUMNS}
-WHERE o.state = 'pending' AND o.due <= ? AND NOT EXISTS (
-    SELECT 1 FROM outbox b WHERE b.destination = o.destination AND b.state = 'pending' AND b.id < o.id
-) ORDER BY o.due, o.id LIMIT ?
+_COLUMNS = """
+SELECT o.id, o.kind, o.payload, o.created, o.due, o.attempts, o.state, o.note, o.destination, o.message FROM outbox o
 """
-_NEXT = "SELECT min(due) FROM outbox WHERE state = 'pending'"
+_HELD = "(SELECT 'queue ' || q.name FROM queues q WHERE q.hold >= 2)"  # they release nothing
+# From one destination to the next, however many rows each has.
+_DUE = f"""
+WITH RECURSIVE d (destination) AS (
+    SELECT min(a.destination) FROM outbox a WHERE a.state = 'pending'
+    UNION ALL
+    SELECT (SELECT min(b.destination) FROM outbox b WHERE b.state = 'pending' AND b.destination > d.destination)
+    FROM d WHERE d.destination IS NOT NULL
+)
+{_COLUMNS} JOIN d ON o.id = (
+    SELECT min(h.id) FROM outbox h WHERE h.state = 'pending' AND h.destination = d.destination
+) WHERE o.due <= ? AND o.destination NOT IN {_HELD} ORDER BY o.due, o.id
+"""
+_RUN = f"{_COLUMNS} WHERE o.destination = ? AND o.state = 'pending' ORDER BY o.id LIMIT ?"
+# Those that have come since the counts were read; where messages are not numbered by counting, since they were noted.
+_NEW = (
+    "SELECT m.key FROM messages m WHERE m.queue = ? AND m.state = ? AND "
+    + Statement(
+        "m.number > ?",
+        """CAST(? AS BIGINT) IS NOT NULL AND m.number > coalesce((
+        SELECT t.upto FROM tallies t WHERE t.queue = m.queue ORDER BY t.upto DESC LIMIT 1
+    ), 0)""",
+    )
+    + " ORDER BY m.position DESC LIMIT ?"
+)
+_WAITING = "SELECT m.key FROM messages m WHERE m.queue = ? AND m.state = 1 ORDER BY m.position"
+_NEXT = f"SELECT min(o.due) FROM outbox o WHERE o.state = 'pending' AND o.destination NOT IN {_HELD}"
 _FIND = _COLUMNS + "WHERE o.id = ?"
 _ALL = _COLUMNS + "ORDER BY o.id"
-_ATTEMPT = "UPDATE outbox SET attempts = attempts + 1 WHERE id = ?"
+_ATTEMPT = "UPDATE outbox SET attempts = ? WHERE id = ?"
+_POSTPONE = "UPDATE outbox SET attempts = ?, due = ?, note = ? WHERE id = ?"
 _RETRY = "UPDATE outbox SET due = ?, state = ?, note = ? WHERE id = ?"
 _REVIVE = "UPDATE outbox SET due = ?, state = 'pending', attempts = 0, payload = ? WHERE id = ?"
 _HAPPENED = "SELECT at, verb, detail FROM journal WHERE seq > ? AND verb IN ('effect', 'attempt') ORDER BY seq"
@@ -43,6 +73,8 @@ class Effect:
     attempts: int
     state: str  # pending, or failed once its attempts are used up
     note: str | None
+    destination: str = ""
+    message: int | None = None  # of a gateway queue, if that is what is to be sent
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -62,19 +94,41 @@ class Outbox:
         self._session = session
         self._journal = journal
 
-    def add(self, kind: str, payload: Mapping[str, Any], destination: str) -> int:
+    def add(self, kind: str, payload: Mapping[str, Any], destination: str, message: int | None = None) -> int:
         """Note an effect; those with one destination are tried one after another."""
-        now = self._session.now
-        id = self._session.number(_INSERT, (kind, json.dumps(payload, ensure_ascii=False), now, now, destination))
+        now, text = self._session.now, json.dumps(payload, ensure_ascii=False)
+        id = self._session.number(_INSERT, (kind, text, now, now, destination, message))
         self._journal.add("effect", detail={"outbox": id, "kind": kind, **payload})
         return id
 
-    def due(self, limit: int) -> list[Effect]:
+    def add_messages(self, queue: Queue, count: int) -> None:
+        """The newest messages of a queue are to be sent, in their order; all of them have come in this transaction."""
+        keys: list[int] = []
+        for state in (State.UNPROCESSED, State.PROCESSED):
+            if len(keys) < count:
+                some = self._session.rows(_NEW, (queue.id, int(state), queue.arrivals, count - len(keys)))
+                keys += [row[0] for row in some]
+        for key in sorted(keys):
+            self._add_message(queue, key)
+
+    def add_waiting(self, queue: Queue) -> None:
+        """Messages that have waited in a queue from before it was to send them."""
+        for row in self._session.rows(_WAITING, (queue.id,)):
+            self._add_message(queue, row[0])
+
+    def _add_message(self, queue: Queue, key: int) -> None:
+        self.add(SENDING, {"queue": queue.name, "message": key_text(key)}, f"queue {queue.name}", key)
+
+    def due(self) -> list[Effect]:
         """Those to be tried now: of each destination the oldest that is pending."""
-        return [_effect(row) for row in self._session.rows(_DUE, (self._session.now, limit))]
+        return [_effect(row) for row in self._session.rows(_DUE, (self._session.now,))]
+
+    def run_of(self, destination: str, limit: int) -> list[Effect]:
+        """The oldest that are pending of a destination."""
+        return [_effect(row) for row in self._session.rows(_RUN, (destination, limit))]
 
     def next_due(self) -> int | None:
-        """When the next pending effect is to be tried; None if there is none."""
+        """When the next pending effect is to be tried; None if there is none but of queues on hold."""
         return self._session.value(_NEXT)
 
     def find(self, id: int) -> Effect | None:
@@ -97,8 +151,13 @@ class Outbox:
 
     def attempt(self, effect: Effect) -> None:
         """Recorded before the act: after a crash the row says that it may have been done."""
-        self._session.run(_ATTEMPT, (effect.id,))
+        self._session.run(_ATTEMPT, (effect.attempts + 1, effect.id))
         self._journal.add("attempt", detail={"outbox": effect.id, "attempt": effect.attempts + 1})
+
+    def postpone(self, effect: Effect, due: int, why: str) -> None:
+        """An attempt that was noted was not made: it does not count."""
+        self._session.run(_POSTPONE, (effect.attempts, due, why, effect.id))
+        self._journal.add("attempt", detail={"outbox": effect.id, "attempt": effect.attempts, "outcome": why})
 
     def done(self, effect: Effect, result: Mapping[str, Any]) -> None:
         self._session.run(_DELETE, (effect.id,))
@@ -123,5 +182,5 @@ class Outbox:
 
 
 def _effect(row: Row) -> Effect:
-    id, kind, payload, created, due, attempts, state, note = row
-    return Effect(id, kind, json.loads(payload), created, due, attempts, state, note)
+    id, kind, payload, created, due, attempts, state, note, destination, message = row
+    return Effect(id, kind, json.loads(payload), created, due, attempts, state, note, destination, message)

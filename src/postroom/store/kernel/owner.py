@@ -32,6 +32,16 @@ def process_token(pid: int | None = None) -> str:
     return f"{_machine()}/{pid}/{_start(pid)}"
 
 
+def own_token() -> str:
+    """The same of this process, read once: for those who need it with every message."""
+    return _read_token(os.getpid())
+
+
+@cache
+def _read_token(pid: int) -> str:
+    return process_token(pid)
+
+
 def thread_token(serial: int) -> str:
     """``PROCESS/SERIAL/THREAD:START``: this thread of this process, and which of those that it has been."""
     pid, thread = os.getpid(), threading.get_native_id()

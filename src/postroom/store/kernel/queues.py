@@ -1,7 +1,8 @@
 """Places: a queue is a row here, never a table.
 
-Messages are numbered as they arrive in their queue. The row counts departures, and the newest waiting message tells how
-many arrived: so a count costs one look-up at any size, and a send does not touch the queue's row at all.
+On SQLite, messages are numbered as they arrive in their queue. The row counts departures, and the newest waiting
+message tells how many arrived: so a count costs one look-up at any size, and a send does not touch the queue's row.
+On PostgreSQL, counts are those of the queue's last tally and of what came and went behind its line (decision 0054).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from postroom.errors import QueueWatched, StateTaken, StoreCorrupt
 from postroom.store.kernel.journal import Journal
 from postroom.store.kernel.owner import is_alive
 from postroom.store.kernel.session import Row, Session
-from postroom.store.kernel.statement import FOR_UPDATE, GREATEST, TEXTS
+from postroom.store.kernel.statement import GREATEST, TEXTS, Statement
 
 MEND = "postroom mend sets right what the rest of the store knows"  # advice with what is damaged
 
@@ -61,6 +62,7 @@ class Admission(IntFlag):
 
     RULES = 1
     FLOWS = 2
+    SENDING = 4  # nobody: but each message gets a row of the outbox as it enters, and is sent to a partner
 
 
 class Queue(NamedTuple):
@@ -86,6 +88,7 @@ class Queue(NamedTuple):
     lock_message: int | None = None
     lock_segment: int | None = None
     lock_expires: int | None = None
+    lock_char: int | None = None  # how many characters of the message were given out
 
     @property
     def unprocessed(self) -> int:
@@ -122,25 +125,59 @@ def _read(row: Row) -> Queue:
     return Queue(*row)
 
 
-#: How many ever came to a queue.
-ARRIVALS = (
-    GREATEST
-    + """(q.arrived, coalesce((
+#: How many ever came to a queue, and of PostgreSQL's queues ``TALLIED`` behind them.
+ARRIVALS = Statement(
+    """max(q.arrived, coalesce((
     SELECT m.number FROM messages m WHERE m.queue = q.id AND m.state = 1 ORDER BY m.position DESC LIMIT 1
-), 0))"""
+), 0))""",
+    "t.arrived + i.came + o.passed + e.passing",
+)
+DEPARTED = Statement("q.departed", "t.departed + o.gone + e.lent")
+PROCESSED = Statement("q.processed", "t.processed + o.gone")
+TALLIED = Statement(
+    "",
+    """
+CROSS JOIN LATERAL (
+    SELECT coalesce(max(n.upto), 0) AS upto, coalesce(max(n.arrived), 0) AS arrived,
+           coalesce(max(n.departed), 0) AS departed, coalesce(max(n.processed), 0) AS processed,
+           coalesce(max(n.low), 0) AS low
+    FROM (SELECT * FROM tallies WHERE queue = q.id ORDER BY upto DESC LIMIT 1) n
+) t
+CROSS JOIN LATERAL (
+    SELECT count(*) AS came FROM messages m WHERE m.queue = q.id AND m.state = 1 AND m.position > t.upto
+) i
+CROSS JOIN LATERAL (
+    SELECT count(*) AS gone, count(*) FILTER (WHERE m.number > t.upto) AS passed
+    FROM messages m WHERE m.queue = q.id AND m.state = 0 AND m.position > t.upto
+) o
+CROSS JOIN LATERAL (
+    SELECT count(*) AS lent, count(*) FILTER (WHERE m.position > t.upto) AS passing
+    FROM messages m WHERE m.queue = q.id AND m.state = -2 AND m.position > t.low
+) e
+""",
 )
 _COLUMNS = (
     """
 SELECT q.id, q.name, q.kind, q.path, q.ordinal, q.keep, q.hold, q.retired, q.command, q.command_seconds, """
     + ARRIVALS
-    + """, q.departed, q.processed, q.door,
-       l.owner, l.actor, l.reference, l.message, l.segment, l.expires
+    + ", "
+    + DEPARTED
+    + ", "
+    + PROCESSED
+    + """, q.door, l.owner, l.actor, l.reference, l.message, l.segment, l.expires, l.current_char
 FROM queues q LEFT JOIN locks l ON l.queue = q.id
 """
+    + TALLIED
 )
-_LOCK_NAME = "SELECT id FROM queues WHERE name = ?" + FOR_UPDATE
-_LOCK_NAMES = "SELECT id FROM queues WHERE name IN " + TEXTS + " ORDER BY id" + FOR_UPDATE
-_LOCK_ID = "SELECT id FROM queues WHERE id = ?" + FOR_UPDATE
+_ALONE = Statement("", "postroom_lock")  # the function that keeps all others away until the commit
+_LOCK_NAME = "SELECT " + _ALONE + "(id) FROM queues WHERE name = ?"
+# In the order of ids, before any lock is taken.
+_SORTED = Statement("", " OFFSET 0")
+_LOCK_NAMES = (
+    "SELECT " + _ALONE + "(s.id) FROM (SELECT id FROM queues WHERE name IN " + TEXTS + " ORDER BY id" + _SORTED + ") s"
+)
+_SETTLE = Statement("SELECT ?", "SELECT postroom_settle(?)")
+LOCK_ID = "SELECT " + _ALONE + "(id) FROM queues WHERE id = ?"
 _BY_NAME = _COLUMNS + "WHERE q.name = ?"
 _BY_NAMES = _COLUMNS + "WHERE q.name IN " + TEXTS
 _BY_ID = _COLUMNS + "WHERE q.id = ?"
@@ -167,10 +204,13 @@ COUNT = (
     + GREATEST
     + "(arrived, ?) WHERE id = ?"
 )
+_TALLY = Statement("", "SELECT postroom_tally(?, ?, ?, ?)")
 _LOCK = """
-INSERT INTO locks (queue, owner, actor, reference, message, segment, expires) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO locks (queue, owner, actor, reference, message, segment, expires, current_char)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (queue) DO UPDATE SET owner = excluded.owner, actor = excluded.actor, reference = excluded.reference,
-    message = excluded.message, segment = excluded.segment, expires = excluded.expires
+    message = excluded.message, segment = excluded.segment, expires = excluded.expires,
+    current_char = excluded.current_char
 """
 UNLOCK = "DELETE FROM locks WHERE queue = ?"
 _WATCHER = "SELECT watcher FROM watchers WHERE queue = ?"
@@ -199,11 +239,23 @@ class Queues:
 
     def locked(self, id: int) -> Queue:
         """The same queue read anew, its row locked for this transaction."""
-        self._session.lock(_LOCK_ID, id)
+        self._session.lock(LOCK_ID, id)
         row = self._session.row(_BY_ID, (id,))
         if row is None:  # rows are retired, never deleted
             raise StoreCorrupt(why=f"the row of queue {id} is missing")
         return _read(row)
+
+    def to_read(self, id: int) -> Queue:
+        """The same queue read anew, for someone who needs no lock on its row."""
+        row = self._session.row(_BY_ID, (id,))
+        if row is None:
+            raise StoreCorrupt(why=f"the row of queue {id} is missing")
+        return _read(row)
+
+    def settled(self, id: int) -> Queue:
+        """The same queue read when all sends that were under way have ended: none of them comes unseen."""
+        self._session.lock(_SETTLE, id)
+        return self.to_read(id)
 
     def locked_all(self, names: Iterable[str]) -> dict[str, Queue]:
         """Those of many queues that are there, each locked: in the order of their ids, so nobody waits in a circle."""
@@ -317,18 +369,28 @@ class Queues:
     def set_watcher(self, queue: Queue, watcher: str, wanted: bool) -> None:
         """Have the messages of a queue taken by the steps of one capability, or no longer; another's are its own."""
         present = self.watcher(queue)
-        if wanted and present is None:
-            self._session.run(_WATCH, (queue.id, watcher))
-        elif wanted and present != watcher:
+        ours = present is not None and present.split()[0] == watcher.split()[0]  # "arcs", or "arcs with state"
+        if wanted and present is not None and not ours:
             raise QueueWatched(queue=queue.name, watcher=present, other=watcher)
-        elif not wanted and present == watcher:
+        if ours and not (wanted and present == watcher):
             self._session.run(_UNWATCH, (queue.id,))
+        if wanted and present != watcher:
+            self._session.run(_WATCH, (queue.id, watcher))
 
     def lock(
-        self, queue: Queue, *, owner: str, actor: str, reference: str, message: int, segment: int, expires: int
+        self,
+        queue: Queue,
+        *,
+        owner: str,
+        actor: str,
+        reference: str,
+        message: int,
+        segment: int,
+        expires: int,
+        char: int = 0,
     ) -> None:
         """Give one user the queue until the last segment of a message, and remember how far they are."""
-        self._session.run(_LOCK, (queue.id, owner, actor, reference, message, segment, expires))
+        self._session.run(_LOCK, (queue.id, owner, actor, reference, message, segment, expires, char))
         self._journal.add_to(message, "segment", queue.id, {"segment": segment})
 
     def unlock(self, queue: Queue, why: str | None = None) -> None:
@@ -338,9 +400,13 @@ class Queues:
         if why is not None:
             self._journal.add_to(queue.lock_message, "unlock", queue.id, {"why": why})
 
-    def count(self, id: int, *, departed: int, processed: int, arrived: int) -> None:
+    def count(self, id: int, *, departed: int, processed: int, highest: int) -> None:
         """Note departures, and the highest number that is known to have arrived."""
-        self._session.run(COUNT, (departed, processed, arrived, id))
+        self._session.run(COUNT, (departed, processed, highest, id))
+
+    def tally(self, id: int, *, arrived: int, departed: int, processed: int) -> None:
+        """Note what a transaction has changed, where no message tells how many arrived."""
+        self._session.run(_TALLY, (id, arrived, departed, processed))
 
 
 def _limit_of(seconds: int | None) -> dict[str, int]:

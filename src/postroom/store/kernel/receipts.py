@@ -7,6 +7,9 @@ from postroom.store.kernel.session import Session
 
 _FIND = "SELECT message, fingerprint FROM receipts WHERE name = ?"
 _INSERT = "INSERT INTO receipts (name, message, fingerprint, at) VALUES (?, ?, ?, ?)"
+_ANSWERED = "SELECT fingerprint, answer FROM receipts WHERE name = ?"
+_ANSWER = "INSERT INTO receipts (name, message, fingerprint, at, answer) VALUES (?, ?, ?, ?, ?)"
+_BETWEEN = "SELECT name FROM receipts WHERE name >= ? AND name < ?"
 _FORGET = "DELETE FROM receipts WHERE name >= ? AND name < ?"
 
 
@@ -19,13 +22,39 @@ class Receipts:
         row = self._session.row(_FIND, (name,))
         if row is None:
             return None
-        if bytes(row[1]) != fingerprint:
-            raise ArgumentInvalid(argument="idempotency key", why=f"{name!r} was used for another message")
+        _check(name, row[1], fingerprint)
         return int(row[0])
+
+    def answer(self, name: str, fingerprint: bytes) -> str | None:
+        """What those who sent several messages with this key were told; a key that made another message is refused."""
+        row = self._session.row(_ANSWERED, (name,))
+        if row is None:
+            return None
+        _check(name, row[0], fingerprint)
+        answer: str | None = row[1]
+        return answer
+
+    def message(self, name: str) -> int | None:
+        """The message that a key made, whatever it said."""
+        row = self._session.row(_FIND, (name,))
+        return None if row is None else int(row[0])
 
     def add(self, name: str, message: int, fingerprint: bytes) -> None:
         self._session.run(_INSERT, (name, message, fingerprint, self._session.now))
 
+    def keep(self, name: str, message: int, fingerprint: bytes, answer: str) -> None:
+        """The same for several messages, of which one is named, with what their sender is told."""
+        self._session.run(_ANSWER, (name, message, fingerprint, self._session.now, answer))
+
+    def between(self, first: str, end: str) -> list[str]:
+        """The names of receipts from one up to another."""
+        return [row[0] for row in self._session.rows(_BETWEEN, (first, end))]
+
     def forget(self, first: str, end: str) -> None:
         """Drop the receipts from one name up to another, which stays."""
         self._session.run(_FORGET, (first, end))
+
+
+def _check(name: str, known: bytes, fingerprint: bytes) -> None:
+    if bytes(known) != fingerprint:
+        raise ArgumentInvalid(argument="idempotency key", why=f"{name!r} was used for another message")

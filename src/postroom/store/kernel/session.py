@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from postroom.model.moment import Clock
-from postroom.store.kernel.statement import FOR_UPDATE
+from postroom.store.kernel.statement import FOR_UPDATE, Statement
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
 
 _LOCK_COUNTER = "SELECT value FROM counters WHERE name = ?" + FOR_UPDATE
+_SHARE_COUNTER = "SELECT value FROM counters WHERE name = ?" + Statement("", " FOR SHARE")
 
 
 class About(NamedTuple):
@@ -33,6 +34,7 @@ class Session(ABC):
 
     compares_json_numbers: bool  # whether what ``->>`` takes out of a JSON text is a number if it was one
     numbers_without_gaps: bool  # whether each line of the journal has the number after that of the one before
+    counts_arrivals: bool  # whether messages are numbered by counting; else each has the number of its line
     place: str  # where the database is, as anyone may see it
     now: int  # microseconds; fixed when the transaction began, so one commit has one time
     clock: Clock
@@ -47,6 +49,10 @@ class Session(ABC):
     def lock_counter(self, name: str) -> None:
         """Take the lock of a counter: whoever changes what it counts comes one after another."""
         self.lock(_LOCK_COUNTER, name)
+
+    def share_counter(self, name: str) -> None:
+        """The same for those who only want that nobody changes what it counts: they come beside each other."""
+        self.lock(_SHARE_COUNTER, name)
 
     @abstractmethod
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:
@@ -81,6 +87,10 @@ class Session(ABC):
     @abstractmethod
     def many(self, statement: str, values: Iterable[Sequence[Any]]) -> int:
         """Execute once per row of values; answer with the number of rows changed by all of them."""
+
+    def column(self, texts: Sequence[str]) -> Any | None:
+        """Texts as one parameter that a statement reads as a table; None if it cannot be had for them."""
+        return None
 
     @abstractmethod
     def each(self, statement: str, values: Sequence[Sequence[Any]]) -> list[list[Row]]:

@@ -20,13 +20,13 @@ _SETS = "SELECT name, id FROM sets WHERE kind = ?"
 _NEW_SET = "INSERT INTO sets (kind, name) VALUES (?, ?) RETURNING id"
 _SLICE = """
 FROM slices s JOIN messages m ON m.key = s.message JOIN queues q ON q.id = m.queue
-WHERE s.slicing = ? AND s.value = ? AND m.state < 2 ORDER BY s.position
+WHERE s.slicing = ? AND s.value = ? AND m.state <> 2 ORDER BY s.position
 """
 _ENTRY = """
 FROM entries s JOIN messages m ON m.key = s.message JOIN queues q ON q.id = m.queue
-WHERE s.source = ? AND s.value = ? AND m.state < 2 ORDER BY s.position
+WHERE s.source = ? AND s.value = ? AND m.state <> 2 ORDER BY s.position
 """
-_QUEUE = " FROM messages m JOIN queues q ON q.id = m.queue WHERE q.name = ? AND m.state < 2 ORDER BY m.number"
+_QUEUE = " FROM messages m JOIN queues q ON q.id = m.queue WHERE q.name = ? AND m.state <> 2 ORDER BY m.number"
 _SLICES, _ENTRIES, _QUEUES = (f"SELECT {STORED}{part}" for part in (_SLICE, _ENTRY, _QUEUE))
 # The same without the bodies.
 _SLICE_OUTLINES, _ENTRY_OUTLINES, _QUEUE_OUTLINES = (f"SELECT {OUTLINE}{part}" for part in (_SLICE, _ENTRY, _QUEUE))

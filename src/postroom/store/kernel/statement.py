@@ -10,16 +10,25 @@ from __future__ import annotations
 class Statement(str):
     """SQLite's words, and with them PostgreSQL's. A database that never runs it has none.
 
-    ``setwise`` is the same work for many rows at once, on PostgreSQL: each parameter is a list.
+    ``setwise`` is the same work for many rows at once, on PostgreSQL: each parameter is a list. ``several`` is that on
+    SQLite: the statement, in which ``{rows}`` is replaced by one group of parameters for each row, and the group.
     """
 
     postgres: str
     setwise: str | None
+    several: tuple[str, str] | None
 
-    def __new__(cls, sqlite: str, postgres: str | None = None, setwise: str | None = None) -> Statement:
+    def __new__(
+        cls,
+        sqlite: str,
+        postgres: str | None = None,
+        setwise: str | None = None,
+        several: tuple[str, str] | None = None,
+    ) -> Statement:
         statement = super().__new__(cls, sqlite)
         statement.postgres = sqlite if postgres is None else postgres
         statement.setwise = setwise
+        statement.several = several
         return statement
 
     def __add__(self, other: str) -> Statement:

@@ -6,6 +6,7 @@ is never edited; a change is a new number.
 
 from __future__ import annotations
 
+from postroom.store.kernel.statement import postgres_words
 from postroom.store.migrations import (
     m0001_foundation,
     m0002_rules,
@@ -20,6 +21,20 @@ from postroom.store.migrations import (
     m0011_confirmation,
     m0012_upkeep,
     m0013_afar,
+    m0014_deliveries,
+    m0015_side_by_side,
+    m0016_access,
+    m0017_gateways,
+    m0018_terminals,
+    m0019_leases_shared,
+    m0020_selectors,
+    m0021_web_services,
+    m0022_arc_states,
+    m0023_selecting_on_demand,
+    m0024_bindings,
+    m0025_streams,
+    m0026_calm_queues,
+    m0027_answers,
 )
 
 #: The migration with number n stands at index n - 1.
@@ -37,7 +52,32 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     m0011_confirmation.STATEMENTS,
     m0012_upkeep.STATEMENTS,
     m0013_afar.STATEMENTS,
+    m0014_deliveries.STATEMENTS,
+    m0015_side_by_side.STATEMENTS,
+    m0016_access.STATEMENTS,
+    m0017_gateways.STATEMENTS,
+    m0018_terminals.STATEMENTS,
+    m0019_leases_shared.STATEMENTS,
+    m0020_selectors.STATEMENTS,
+    m0021_web_services.STATEMENTS,
+    m0022_arc_states.STATEMENTS,
+    m0023_selecting_on_demand.STATEMENTS,
+    m0024_bindings.STATEMENTS,
+    m0025_streams.STATEMENTS,
+    m0026_calm_queues.STATEMENTS,
+    m0027_answers.STATEMENTS,
 )
+
+#: PostgreSQL: the migration that has the present text of each function in the database.
+IN_FORCE = {
+    "m0015_side_by_side": "postroom_digest postroom_keys postroom_lock postroom_wait",
+    "m0019_leases_shared": ("postroom_back postroom_deliver postroom_done_many postroom_set_tally postroom_settle"),
+    "m0020_selectors": "postroom_select postroom_wake",
+    "m0026_calm_queues": (
+        "postroom_calm postroom_done postroom_extend postroom_fold postroom_lease postroom_lease_many postroom_receive "
+        "postroom_selects postroom_send postroom_send_many postroom_stir postroom_tally"
+    ),
+}
 
 _SQLITE = {
     "{id}": "INTEGER PRIMARY KEY AUTOINCREMENT",  # a number is never given twice
@@ -68,7 +108,7 @@ def for_sqlite(statement: str) -> str:
 
 
 def for_postgres(statement: str) -> str:
-    return _render(statement, _POSTGRES)
+    return _render(postgres_words(statement), _POSTGRES)
 
 
 def _render(statement: str, words: dict[str, str]) -> str:

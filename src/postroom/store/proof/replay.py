@@ -12,12 +12,23 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from postroom.model.key import key_text
-from postroom.store.kernel.journal import FORGET, NOTES, RETURN, Line
+from postroom.store.kernel.journal import FORGET, NOTES, RETURN, STAYS, Line
 from postroom.store.kernel.message_rows import State
+from postroom.store.kernel.policies import Policy
 from postroom.store.kernel.queues import Hold
 from postroom.store.kernel.transfers import HANDED_OVER
 
 T = TypeVar("T")
+#: States in which a message is not among those that can be received, and the lines that may follow.
+_ENDS: Mapping[int, tuple[str, ...]] = {
+    State.RESERVED: ("take", "give-back"),
+    State.LEASED: ("take", "release", "lapse", "fail", "dead-letter"),
+    State.DELAYED: ("due", "dead-letter", "expire", "move", "purge", "redrive"),
+    State.BLOCKED: ("unblock", "dead-letter", "expire", "move", "purge", "redrive"),
+}
+
+#: Lines by which a message comes to a queue with what was asked for it.
+_ASKED = ("put", "move", "redrive", "dead-letter")
 
 
 class Place(NamedTuple):
@@ -29,6 +40,11 @@ class Place(NamedTuple):
     number: int  # among the arrivals of its queue
     last: int  # its newest line
     processed: int | None  # when
+    attempts: int = 0  # how often it was leased and not given back unworked
+    priority: int = 0
+    due: int | None = None
+    expires: int | None = None
+    lane: str | None = None  # the key whose order it keeps, while it is leased or waits
 
 
 class Settings(NamedTuple):
@@ -66,6 +82,7 @@ class Told:
     lines: int = 0
     messages: dict[int, Place] = field(default_factory=dict)
     departed: dict[int, int] = field(default_factory=dict)  # the last line of each
+    came: dict[int, int] = field(default_factory=dict)  # by which line each message came to where it is
     queues: dict[int, Settings] = field(default_factory=dict)
     counts: dict[int, Counts] = field(default_factory=dict)
     locks: dict[int, tuple[int, int]] = field(default_factory=dict)  # by queue: message and segment
@@ -74,12 +91,16 @@ class Told:
     timers: dict[int, tuple[str, int]] = field(default_factory=dict)  # kind, due
     outbox: dict[int, tuple[str, int]] = field(default_factory=dict)  # state, attempts
     nodes: set[str] = field(default_factory=set)
+    gateways: dict[str, str] = field(default_factory=dict)  # and their transports
     stations: dict[str, str] = field(default_factory=dict)
     principals: set[tuple[str, str]] = field(default_factory=set)
     version: int = 0
     handed: set[int] = field(default_factory=set)  # of the departed, those that went to another store
     archives: dict[int, str] = field(default_factory=dict)  # by the number of their last line: digest
     retentions: dict[str, int] = field(default_factory=dict)
+    leases: dict[int, int] = field(default_factory=dict)  # by number: message
+    policies: dict[int, str] = field(default_factory=dict)  # by queue
+    schedules: dict[str, int] = field(default_factory=dict)  # when each is due next
     older: list[int] = field(default_factory=list)  # lines of earlier versions that did not say all; tables filled in
     unknown: int | None = None  # the first of these that no table could help
     broken: list[Broken] = field(default_factory=list)
@@ -106,6 +127,7 @@ class Replay:
 
     def __init__(self, begin: Told | None = None, tables: Tables | None = None) -> None:
         self.told = Told() if begin is None else begin
+        self.left: dict[int, int] = {}  # the numbers of messages that were taken and are gone
         self._tables = tables
         self._of_message: dict[str, Callable[[Line, Place], None]] = {
             "take": self._take,
@@ -113,6 +135,7 @@ class Replay:
             "give-back": self._give_back,
             "set-aside": self._set_aside,
             **dict.fromkeys(NOTES, self._note),
+            **dict.fromkeys(STAYS, self._deliver),
         }
         self._of_room: dict[str, Callable[[Line, dict[str, Any]], None]] = {
             "create-queue": self._create_queue,
@@ -135,6 +158,8 @@ class Replay:
             "drop": self._effect_gone,
             "add-node": self._add_node,
             "remove-node": self._remove_node,
+            "add-gateway": self._add_gateway,
+            "remove-gateway": self._remove_gateway,
             "add-station": self._add_station,
             "remove-station": self._remove_station,
             "password": self._password,
@@ -143,6 +168,9 @@ class Replay:
             "beats": self._beats,
             "archive": self._archive,
             "retention": self._retention,
+            "policy": self._policy,
+            "schedule": self._schedule,
+            "remove-schedule": self._remove_schedule,
         }
 
     def hear(self, line: Line) -> None:
@@ -181,14 +209,15 @@ class Replay:
             if line.target is not None:
                 self._arrive(line, key, line.target)
             return
-        ended = line.verb in ("take", "give-back") and place.state == State.RESERVED
+        ended = line.verb in _ENDS.get(place.state, ())
         if line.source != place.queue or not (ended or place.state == State.UNPROCESSED):
             self._break(line, f"{line.verb} of {key_text(key)} in queue {line.source}, and it was in {place.queue}")
         if line.target is None:
             self._leave(line, key, place)
             del told.messages[key]
+            told.came.pop(key, None)
             told.departed[key] = line.seq
-            self._gone(line, key)
+            self._gone(line, key, place)
             return
         heard = self._of_message.get(line.verb)
         if heard is None:
@@ -198,8 +227,10 @@ class Replay:
                 self._break(line, f"{line.verb} of {key_text(key)} brings it to queue {line.target}")
             heard(line, place)
 
-    def _gone(self, line: Line, key: int) -> None:
-        if line.verb == HANDED_OVER:
+    def _gone(self, line: Line, key: int, place: Place) -> None:
+        if line.verb == "take":
+            self.left[key] = place.number
+        elif line.verb == HANDED_OVER:
             self.told.handed.add(key)
         elif line.verb == FORGET and line.detail is not None:
             detail = _detail(line)
@@ -211,14 +242,20 @@ class Replay:
         counts = told.counts.get(queue, Counts())
         number = counts.arrivals + 1
         told.counts[queue] = counts._replace(arrivals=number)
-        told.messages[key] = Place(queue, State.UNPROCESSED, line.seq, number, line.seq, None)
+        place = told.messages[key] = Place(queue, State.UNPROCESSED, line.seq, number, line.seq, None)
+        told.came[key] = line.seq
         if line.detail is not None:
-            self._arrive_saying(line, key, queue)
+            self._arrive_saying(line, key, place)
 
-    def _arrive_saying(self, line: Line, key: int, queue: int) -> None:
+    def _arrive_saying(self, line: Line, key: int, place: Place) -> None:
         detail = _detail(line)
         if "dossier" in detail:
-            self.told.dossiers.setdefault(key, set()).add((queue, detail["dossier"]))
+            self.told.dossiers.setdefault(key, set()).add((place.queue, detail["dossier"]))
+        if line.verb in _ASKED and not detail.keys().isdisjoint(("priority", "due", "expires")):
+            due = detail.get("due")
+            wanted = place._replace(priority=detail.get("priority", 0), due=due, expires=detail.get("expires"))
+            self.told.messages[key] = wanted if due is None else wanted._replace(state=State.DELAYED)
+            self._depart(place.queue, int(due is not None))
         if line.verb == "put" and "entity" in detail:
             stored = None if self._tables is None else self._tables.tokens.get(key)
             machine = detail["machine"] if "machine" in detail else stored[0] if stored is not None else ""
@@ -232,8 +269,9 @@ class Replay:
 
     def _leave(self, line: Line, key: int, place: Place) -> None:
         """It is no longer where it was, or is there as a new one."""
-        if place.state != State.RESERVED:  # which was counted when it was reserved
+        if place.state not in _ENDS:  # which were counted when they were put aside
             self._depart(place.queue)
+        self.told.leases.pop(place.last, None)  # the line before was its lease, if it was leased
         lock = self.told.locks.get(place.queue)
         if lock is not None and lock[0] == key:
             del self.told.locks[place.queue]
@@ -256,12 +294,32 @@ class Replay:
         self._depart(place.queue, -1)
         self.told.messages[line.message] = place._replace(state=State.UNPROCESSED, last=line.seq, processed=None)
 
+    def _deliver(self, line: Line, place: Place) -> None:
+        """It keeps its place, and is leased, waits for its time or for another, or can be received."""
+        assert line.message is not None
+        key, verb, detail = line.message, line.verb, _detail(line)
+        self._leave(line, key, place)
+        if verb in ("lease", "block"):
+            leased = verb == "lease"
+            state = State.LEASED if leased else State.BLOCKED
+            place = place._replace(state=state, attempts=place.attempts + leased, lane=detail.get("lane"))
+            if leased:
+                self.told.leases[line.seq] = key
+        else:
+            due = detail.get("due")
+            state = State.UNPROCESSED if due is None else State.DELAYED
+            lane = None if due is None else place.lane
+            place = place._replace(state=state, attempts=place.attempts - (verb == "release"), due=due, lane=lane)
+            self._depart(place.queue, -1 if due is None else 0)
+        moment = line.at if state in (State.LEASED, State.DELAYED) else None
+        self.told.messages[key] = place._replace(last=line.seq, processed=moment)
+
     def _take(self, line: Line, place: Place) -> None:
         assert line.message is not None
         self._leave(line, line.message, place)
         counts = self.told.counts[place.queue]
         self.told.counts[place.queue] = counts._replace(processed=counts.processed + 1)
-        about = place._replace(state=State.PROCESSED, position=line.seq, last=line.seq, processed=line.at)
+        about = place._replace(state=State.PROCESSED, position=line.seq, last=line.seq, processed=line.at, lane=None)
         self.told.messages[line.message] = about
 
     def _set_aside(self, line: Line, place: Place) -> None:
@@ -277,7 +335,12 @@ class Replay:
             self._break(line, f"{line.verb} of {key_text(key)}, which was never there")
         if place is not None and (place.state != State.PROCESSED or place.queue != queue):
             self._break(line, f"{line.verb} of {key_text(key)}, which is not processed in queue {queue}")
-        told.messages[key] = Place(queue, State.UNPROCESSED, detail["position"], detail["number"], line.seq, None)
+        number = detail["number"]
+        if number == detail["position"]:  # a store that does not count arrivals has written it
+            number = self.left.pop(key, number) if place is None else place.number
+            told.came[key] = detail["position"]
+        back = Place(queue, State.UNPROCESSED, detail["position"], number, line.seq, None)
+        told.messages[key] = back if place is None else place._replace(**_where(back))
         counts = told.counts.get(queue, Counts())
         kept = counts.processed - (place is not None)
         told.counts[queue] = counts._replace(departed=counts.departed - 1, processed=kept)
@@ -321,6 +384,7 @@ class Replay:
                 self._break(line, f"{line.verb} of {key_text(key)}, which is not processed in queue {line.source}")
                 continue
             del self.told.messages[key]
+            self.told.came.pop(key, None)
             self.told.departed[key] = place.last
             counts = self.told.counts[place.queue]
             self.told.counts[place.queue] = counts._replace(processed=counts.processed - 1)
@@ -330,6 +394,7 @@ class Replay:
         told, queue = self.told, _queue(line.source)
         for key in [key for key, place in told.messages.items() if place.queue == queue]:
             del told.messages[key]
+            told.came.pop(key, None)
         for key, last, number in detail["hearts"]:
             told.messages[key] = Place(queue, State.UNPROCESSED, last, number, last, None)
         told.counts[queue] = Counts(detail["arrivals"], detail["departed"], 0)
@@ -380,7 +445,18 @@ class Replay:
     def _unlock(self, line: Line, detail: dict[str, Any]) -> None:
         self.told.locks.pop(_queue(line.source), None)
 
+    def _policy(self, line: Line, detail: dict[str, Any]) -> None:
+        self.told.policies.pop(_queue(line.target), None)
+        if detail:
+            self.told.policies[_queue(line.target)] = Policy(**detail).text()
+
     # --- the rest of the room ---
+
+    def _schedule(self, line: Line, detail: dict[str, Any]) -> None:
+        self.told.schedules[detail["schedule"]] = detail["due"]
+
+    def _remove_schedule(self, line: Line, detail: dict[str, Any]) -> None:
+        del self.told.schedules[detail["schedule"]]
 
     def _timer(self, line: Line, detail: dict[str, Any]) -> None:
         self.told.timers[detail["timer"]] = (detail["kind"], detail["due"])
@@ -406,6 +482,12 @@ class Replay:
 
     def _remove_node(self, line: Line, detail: dict[str, Any]) -> None:
         self.told.nodes.remove(detail["node"])
+
+    def _add_gateway(self, line: Line, detail: dict[str, Any]) -> None:
+        self.told.gateways[detail["gateway"]] = detail["transport"]
+
+    def _remove_gateway(self, line: Line, detail: dict[str, Any]) -> None:
+        del self.told.gateways[detail["gateway"]]
 
     def _add_station(self, line: Line, detail: dict[str, Any]) -> None:
         self.told.stations[detail["station"]] = detail["node"]
@@ -437,6 +519,11 @@ class Replay:
 def _detail(line: Line) -> dict[str, Any]:
     detail: dict[str, Any] = {} if line.detail is None else json.loads(line.detail)
     return detail
+
+
+def _where(place: Place) -> dict[str, Any]:
+    """What of a place changes with it."""
+    return {name: getattr(place, name) for name in ("queue", "state", "position", "number", "last", "processed")}
 
 
 def _queue(number: int | None) -> int:

@@ -12,7 +12,14 @@ from postroom.store.proof.replay import Counts, Place, Settings, Told
 _FORMAT = 1
 
 
-def written(told: Told) -> bytes:
+def is_of(state: bytes, told: Told) -> bool:
+    """Whether a journal comes to what was written down. An earlier version may have said less: that is nothing."""
+    noted = read(state)
+    came = bool(noted.came)
+    return written(told, came=came) == written(noted, came=came)
+
+
+def written(told: Told, *, came: bool = True) -> bytes:
     """Of messages that are gone, only those are kept that may come back."""
     shape = {
         "format": _FORMAT,
@@ -27,12 +34,18 @@ def written(told: Told) -> bytes:
         "timers": sorted((id, *timer) for id, timer in told.timers.items()),
         "outbox": sorted((id, *effect) for id, effect in told.outbox.items()),
         "nodes": sorted(told.nodes),
+        "gateways": sorted(told.gateways.items()),
         "stations": sorted(told.stations.items()),
         "principals": sorted(told.principals),
         "archives": sorted(told.archives.items()),
         "retentions": sorted(told.retentions.items()),
+        "leases": sorted(told.leases.items()),
+        "policies": sorted(told.policies.items()),
+        "schedules": sorted(told.schedules.items()),
         "version": told.version,
     }
+    if came:
+        shape["came"] = sorted(told.came.items())
     return zlib.compress(json.dumps(shape, ensure_ascii=False, separators=(",", ":")).encode(), 6)
 
 
@@ -58,11 +71,16 @@ def _told(shape: dict[str, Any]) -> Told:
         timers={id: (kind, due) for id, kind, due in shape["timers"]},
         outbox={id: (state, attempts) for id, state, attempts in shape["outbox"]},
         nodes=set(shape["nodes"]),
+        gateways=dict(shape.get("gateways", ())),  # earlier versions had none
         stations=dict(shape["stations"]),
         principals={(kind, name) for kind, name in shape["principals"]},
         archives=dict(shape["archives"]),
         retentions=dict(shape["retentions"]),
+        leases=dict(shape.get("leases", ())),
+        policies=dict(shape.get("policies", ())),
+        schedules=dict(shape.get("schedules", ())),
         version=shape["version"],
+        came=dict(shape.get("came", ())),
     )
     told.handed = set(told.departed)
     for message, station, name in shape["dossiers"]:

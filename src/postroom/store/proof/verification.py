@@ -11,7 +11,8 @@ from postroom.errors import JournalTooOld
 from postroom.limits import DIFFERENCES_MAX, JOURNAL_PAGE_ROWS
 from postroom.model.key import key_text
 from postroom.store.kernel.journal import Line
-from postroom.store.kernel.queues import ARRIVALS
+from postroom.store.kernel.queues import ARRIVALS, DEPARTED, PROCESSED, TALLIED
+from postroom.store.kernel.selections import Entry
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.proof import snapshot
 from postroom.store.proof.audit import Audit
@@ -20,22 +21,27 @@ from postroom.store.upkeep.archive_folder import Digest
 from postroom.store.upkeep.archives import Archive
 
 PLACES = """
-SELECT key, queue, state, position, number, coalesce(last, position), processed FROM messages
+SELECT key, queue, state, position, number, coalesce(last, position), processed, attempts, priority, due, expires, lane
+FROM messages
 WHERE key > ? ORDER BY key LIMIT ?
 """
 _DEPARTED = "SELECT key, last FROM departed WHERE key > ? ORDER BY key LIMIT ?"
 _QUEUES = "SELECT id, name, kind, path, ordinal, keep, command, command_seconds, hold, retired, door FROM queues"
-_COUNTS = "SELECT q.id, " + ARRIVALS + ", q.departed, q.processed FROM queues q"
+COUNTS = "SELECT q.id, " + ARRIVALS + ", " + DEPARTED + ", " + PROCESSED + " FROM queues q" + TALLIED
 _LOCKS = "SELECT queue, message, segment FROM locks"
 _TOKENS = "SELECT machine, entity, message FROM tokens"
 _DOSSIERS = "SELECT message, station, name FROM dossiers"
 _TIMERS = "SELECT id, kind, due FROM timers"
 _OUTBOX = "SELECT id, state, attempts FROM outbox"
 _NODES = "SELECT name FROM nodes"
+_GATEWAYS = "SELECT name, transport FROM endpoints"
 _STATIONS = "SELECT name, node FROM stations"
 _PRINCIPALS = "SELECT kind, name FROM principals"
 _ARCHIVES = "SELECT last, digest FROM archives"
 _RETENTIONS = "SELECT kind, microseconds FROM retentions"
+_LEASES = "SELECT fence, message FROM deliveries"
+_POLICIES = "SELECT queue, policy FROM policies"
+_SCHEDULES = "SELECT name, due FROM schedules"
 _VERSION = "SELECT coalesce(max(version), 0), count(*) FROM versions"
 
 
@@ -134,7 +140,7 @@ class _Reading:
             if digest.text() != archive.digest:
                 self._differ(f"archive {archive.folder}", archive.digest, digest.text())
         noted = self._tx.journal.archives.state()
-        if noted is not None and snapshot.written(replay.told) != noted:
+        if noted is not None and not snapshot.is_of(noted, replay.told):
             self._differ(f"line {archive.last}", "what the archives come to", "what is noted of them")
         return replay.told
 
@@ -171,9 +177,8 @@ def _unsound(tx: Transaction) -> Iterator[Difference]:
 def _differences(tx: Transaction, known: Told) -> Iterator[Difference]:
     session = tx.session
     yield from _compared("queue", known.queues, ((row[0], Settings(*row[1:])) for row in session.rows(_QUEUES)))
-    yield from _compared("counts of queue", known.counts, ((row[0], Counts(*row[1:])) for row in session.rows(_COUNTS)))
-    messages = ((row[0], Place(*row[1:])) for row in tx.session.pages(PLACES, JOURNAL_PAGE_ROWS))
-    yield from _compared("message", known.messages, messages, key_text)
+    yield from _compared("counts of queue", known.counts, ((row[0], Counts(*row[1:])) for row in session.rows(COUNTS)))
+    yield from _compared("message", known.messages, places(tx, known), key_text)
     yield from _compared("departed message", known.departed, tx.session.pages(_DEPARTED, JOURNAL_PAGE_ROWS), key_text)
     yield from _compared("lock of queue", known.locks, ((row[0], row[1:]) for row in session.rows(_LOCKS)))
     yield from _compared("token", known.tokens, ((row[:2], row[2]) for row in session.rows(_TOKENS)))
@@ -182,6 +187,7 @@ def _differences(tx: Transaction, known: Told) -> Iterator[Difference]:
     yield from _compared("timer", known.timers, ((row[0], row[1:]) for row in session.rows(_TIMERS)))
     yield from _compared("effect", known.outbox, ((row[0], row[1:]) for row in session.rows(_OUTBOX)))
     yield from _compared("node", dict.fromkeys(known.nodes), ((row[0], None) for row in session.rows(_NODES)))
+    yield from _compared("gateway", known.gateways, session.rows(_GATEWAYS))
     yield from _compared("station", known.stations, session.rows(_STATIONS))
     principals = dict.fromkeys(known.principals)
     yield from _compared("principal", principals, ((row, None) for row in session.rows(_PRINCIPALS)))
@@ -189,8 +195,36 @@ def _differences(tx: Transaction, known: Told) -> Iterator[Difference]:
     archives = ((row[0], row[1]) for row in session.rows(_ARCHIVES))
     yield from _compared("archive that ends with line", known.archives, archives)
     yield from _compared("retention of", known.retentions, session.rows(_RETENTIONS))
+    yield from _compared("lease", known.leases, session.rows(_LEASES))
+    yield from _compared("policy of queue", known.policies, session.rows(_POLICIES))
+    yield from _compared("schedule", known.schedules, session.rows(_SCHEDULES))
     counted = session.row(_VERSION) or (0, 0)
     yield from _compared("versions", versions, zip(("highest", "count"), counted, strict=True))
+    missing, left_over = tx.selections.differences(DIFFERENCES_MAX)
+    yield from _compared("selector entry", _entries(missing), _entries(left_over).items(), _entry_name)
+
+
+def _entries(some: Iterable[Entry]) -> dict[tuple[int, str], Entry]:
+    """By message and property."""
+    return {(entry.message, entry.name): entry for entry in some}
+
+
+def _entry_name(key: tuple[int, str]) -> str:
+    message, name = key
+    return f"{name} of {key_text(message)}"
+
+
+def places(tx: Transaction, known: Told) -> Iterator[tuple[int, Place]]:
+    """Where each message is. The number of the line by which it came is as good as the one that counting comes to.
+
+    A store that does not count arrivals numbers messages so. By which line one came is unknown if it was archived.
+    """
+    for key, *row in tx.session.pages(PLACES, JOURNAL_PAGE_ROWS):
+        place = Place(*row)
+        expected = None if tx.session.counts_arrivals else known.messages.get(key)
+        if expected is not None and place.number == known.came.get(key, place.number):
+            place = place._replace(number=expected.number)
+        yield key, place
 
 
 def _compared(

@@ -6,89 +6,263 @@ Its effect is that of the long way (``Messages.put`` and ``Messages.take``), and
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NoReturn
 
 import apsw
 
 from postroom import faults
-from postroom.errors import StoreReplaced
-from postroom.model.message import Draft, Message, message_hash
-from postroom.store.kernel.base import Conflict, Store
+from postroom.errors import ArgumentInvalid, OutputFailed, PostroomError, StoreReplaced
+from postroom.limits import GROUP_MESSAGES_MAX, HANDOUT_SECONDS
+from postroom.model.key import key_text
+from postroom.model.message import Draft, Message, Stored, message_hash
+from postroom.model.moment import in_microseconds
+from postroom.store.kernel.base import Conflict, Lent, Receipt, Sending, Store
+from postroom.store.kernel.deliveries import BY_DUE, BY_EXPIRY, BY_URGENCY, REMOVE, addition
 from postroom.store.kernel.journal import APPEND, line_digest, put_digest
-from postroom.store.kernel.message_rows import columns, insertion, processing, record
+from postroom.store.kernel.message_rows import (
+    INSERT,
+    columns,
+    insertion,
+    leasing,
+    new_row,
+    processing,
+    processing_leased,
+    record,
+)
+from postroom.store.kernel.owner import own_token
 from postroom.store.kernel.queues import ARRIVALS, COUNT
 from postroom.store.sqlite.open_files import OpenFiles
-from postroom.store.sqlite.session import SqliteSession
+from postroom.store.sqlite.session import ROWS_AT_ONCE, SqliteSession, with_rows
+from postroom.store.tables.handouts import ADD, CONFIRM
 
 _OPEN = f"""
-BEGIN IMMEDIATE;
-SELECT {ARRIVALS}, q.departed
+SELECT {ARRIVALS}, q.departed, EXISTS (SELECT 1 FROM selections s WHERE s.queue = q.id)
 FROM queues q WHERE q.id = ? AND q.hold = 0 AND q.retired = 0 AND q.command IS NULL AND q.door = 0
     AND NOT EXISTS (SELECT 1 FROM locks l WHERE l.queue = q.id)
+    AND NOT EXISTS (SELECT 1 FROM policies p WHERE p.queue = q.id AND p.limited = 1)
 """
 # The number of the line is the position of the message.
 _PUT = f"{APPEND};{insertion(position='last_insert_rowid()')}"
-_RECEIVE = f"""
-BEGIN IMMEDIATE;
-SELECT {columns(processed="?")}
+# Every statement lets go of Python's lock, and has to wait for it: many rows go in one. By the number of rows, largest
+# first, the lines and the messages.
+_ROWS_AT_ONCE = (ROWS_AT_ONCE, 32, 16, 8, 4, 2)
+_PUTS = tuple((rows, with_rows(APPEND, rows) or "", with_rows(INSERT, rows) or "") for rows in _ROWS_AT_ONCE)
+# What this process has in hand is not looked at: it lives, and gives back itself what it does not confirm.
+_NEXT = f"""
+SELECT {columns(processed="?")}, q.path, m.attempts, q.keep
 FROM queues q CROSS JOIN messages m ON m.key = (
     SELECT i.key FROM messages i WHERE i.queue = q.id AND i.state = 1 ORDER BY i.position LIMIT 1
 ) AND m.queue = q.id AND m.state = 1 AND m.number <= q.departed + 1
-WHERE q.id = ? AND q.hold < 2 AND q.retired = 0 AND q.keep = 1
+WHERE q.id = ? AND q.hold < 2 AND q.retired = 0
     AND NOT EXISTS (SELECT 1 FROM locks l WHERE l.queue = q.id)
-    AND NOT EXISTS (SELECT 1 FROM handouts h WHERE h.queue = q.id)
+    AND NOT EXISTS (SELECT 1 FROM handouts h WHERE h.queue = q.id AND h.owner <> ?)
+    AND NOT EXISTS (SELECT 1 FROM policies p WHERE p.queue = q.id AND p.ordered = 1)
+    AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.queue = q.id AND d.until <= ?)
+    AND NOT EXISTS (
+        SELECT 1 FROM messages u{BY_URGENCY} WHERE u.queue = q.id AND u.state = 1 AND u.priority > 0
+    )
+    AND NOT EXISTS (SELECT 1 FROM messages d{BY_DUE} WHERE d.queue = q.id AND d.state = 3 AND d.due <= ?)
+    AND NOT EXISTS (
+        SELECT 1 FROM messages e{BY_EXPIRY}
+        WHERE e.queue = q.id AND e.state > 0 AND e.expires IS NOT NULL AND e.expires <= ?
+    )
 """
+_NEXT_ONE = f"BEGIN IMMEDIATE;{_NEXT}"
+_LEASE = f"{APPEND};{leasing(line='last_insert_rowid()')};{addition(fence='last_insert_rowid()')};{COUNT}"
+_LEASED = """
+BEGIN IMMEDIATE;
+SELECT d.message, d.queue, coalesce(m.last, m.position)
+FROM deliveries d JOIN messages m ON m.key = d.message JOIN queues q ON q.id = d.queue
+WHERE d.fence = ? AND m.state = -2 AND m.lane IS NULL AND q.keep = 1
+    AND NOT EXISTS (SELECT 1 FROM policies p WHERE p.queue = d.queue AND (p.ordered = 1 OR p.limited = 1))
+"""
+_DONE = f"{REMOVE};{APPEND};{processing_leased(position='last_insert_rowid()')};{COUNT}"
+_UNSYNCED, _SYNCED = "PRAGMA synchronous = NORMAL", "PRAGMA synchronous = FULL"
+_NEXT_UNSYNCED = f"{_UNSYNCED};{_NEXT_ONE}"
 _TAKE = f"{APPEND};{processing(position='last_insert_rowid()')};{COUNT}"
+_HAND = f"{_TAKE};{ADD}"
+
+
+#: The line of a new message, and of its row what stands before and behind its position.
+_Put = tuple[tuple[Any, ...], tuple[int, int], tuple[Any, ...]]
+
+
+@dataclass(slots=True)
+class _Counts:
+    """A queue as the sends of a group find it."""
+
+    arrivals: int  # with those of the group
+    waking: bool  # it was empty, or someone waits for some of its messages
+
+
+class _Waiting:
+    """A send that waits for its commit, which the thread of another one may make."""
+
+    __slots__ = ("done", "outcome", "sending")
+
+    def __init__(self, sending: Sending) -> None:
+        self.sending = sending
+        self.done = False
+        self.outcome: int | BaseException | None = None
 
 
 class ExpressLane(Store):
+    """Sends share commits: whoever has the turn takes along all that came while the one before was being written."""
+
     session: SqliteSession
     _files: OpenFiles
+
+    def __init__(self, session: SqliteSession, actor: str) -> None:
+        self._waiting: deque[_Waiting] = deque()
+        super().__init__(session, actor)
 
     @abstractmethod
     def _take_turn(self, label: str) -> None:
         """Wait for the turn of the writers."""
 
-    def send_one(self, queue: int, draft: Draft) -> int | None:
-        with self._mutex:
-            self._enter()
-            committing = False
+    def send_one(self, queue: int, draft: Draft, receipt: Receipt | None = None) -> int | None:
+        return self._sent_alone(Sending(queue, draft, receipt, self.actor))
+
+    def answer_one(self, queue: int, draft: Draft, confirms: tuple[int, str] | None) -> int | None:
+        return self._sent_alone(Sending(queue, draft, None, self.actor, confirms))
+
+    def _sent_alone(self, sending: Sending) -> int | None:
+        outcome = self._sent([_Waiting(sending)])[0]
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    def send_each(self, sends: Sequence[Sending]) -> list[int | PostroomError | None]:
+        outcomes = self._sent([_Waiting(sending) for sending in sends])
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException) and not isinstance(outcome, PostroomError):
+                raise outcome
+        return outcomes  # type: ignore[return-value]  # the loop has looked
+
+    def _sent(self, sends: list[_Waiting]) -> list[int | BaseException | None]:
+        """The outcomes of some sends, which are in the same commits as those of other threads."""
+        self._waiting.extend(sends)
+        try:
+            while not all(send.done for send in sends):
+                with self._mutex:
+                    if not all(send.done for send in sends):  # else another thread has sent them meanwhile
+                        self._send_waiting()
+        finally:
+            for each in sends:
+                if not each.done:  # nobody waits for it any more
+                    with suppress(ValueError):
+                        self._waiting.remove(each)
+        return [send.outcome for send in sends]
+
+    def _send_waiting(self) -> None:
+        self._enter()
+        try:
+            waiting = self._waiting
+            group = [waiting.popleft() for _ in range(min(len(waiting), GROUP_MESSAGES_MAX))]
             try:
-                transaction, execute = self._transaction, self.session.execute
-                key = transaction.keys.ready()
-                if key is None:
-                    return None
-                now = self.session.clock()
-                actor, hash = transaction.journal.actor, message_hash(key, now, None, *draft)
-                digest = put_digest(now, key, queue, actor)
-                self._take_turn("send")
-                counts: list[Any] = execute(_OPEN, (queue,)).fetchall()
-                if not counts:
-                    execute("ROLLBACK")
-                    transaction.keys.give_back(key)
-                    return None
-                self._files.guard.forbid_recovery()
-                arrivals, departed = counts[0]
-                line = (now, "put", key, None, None, queue, actor, None, digest)
-                execute(_PUT, (*line, key, queue, arrivals + 1, now, *draft, hash, None))
+                wake = self._send_group(group)
+            except BaseException as error:
+                self._tell_failure(group, error)
+                wake = False
+        finally:
+            self._leave()
+        if wake:
+            self._wake_after_commit()
+
+    def _send_group(self, group: Sequence[_Waiting]) -> bool:
+        """Send what can be sent, in one commit; True if whoever waits for a message is to be woken."""
+        committing = False
+        try:
+            execute, guard = self.session.execute, self._files.guard
+            self._take_turn("send")
+            execute("BEGIN IMMEDIATE")
+            self.session.now = self.session.clock()
+            guard.forbid_recovery()
+            counts: dict[int, _Counts | None] = {}
+            rows: list[_Put] = []
+            outcomes = [self._put_one(each.sending, counts, rows) for each in group]
+            self._write(rows)
+            if all(outcome is None or isinstance(outcome, PostroomError) for outcome in outcomes):
+                execute("ROLLBACK")
+            else:
                 if faults.armed:
                     _reach_both("send")
-                self._files.guard.check_lock()
+                guard.check_lock()
                 committing = True
                 execute("COMMIT")
                 self._files.check()
                 if faults.armed:
                     faults.reach("send.committed")
-            except Conflict:
-                self._rollback()
-                return None
-            except BaseException as error:
-                self._fail_express("send", error, committing)
-            finally:
-                self._leave()
-            if arrivals == departed:
-                self._wake_after_commit()
-            return key
+        except Conflict:
+            self._rollback()
+            outcomes, counts = [None] * len(group), {}
+        except BaseException as error:
+            self._fail_express("send", error, committing)
+        for each, outcome in zip(group, outcomes, strict=True):
+            each.outcome, each.done = outcome, True
+        return any(count is not None and count.waking for count in counts.values())
+
+    def _put_one(
+        self, sending: Sending, counts: dict[int, _Counts | None], rows: list[_Put]
+    ) -> int | PostroomError | None:
+        """Have one message of a group put into its queue; None if its case needs the long way."""
+        queue, draft, receipt, actor, confirms = sending
+        transaction, now = self._transaction, self.session.now
+        if receipt is not None:
+            try:
+                earlier = transaction.receipts.find(*receipt)
+            except ArgumentInvalid as refusal:
+                return refusal
+            if earlier is not None:
+                return earlier
+        if queue not in counts:
+            opened: list[Any] = self.session.execute(_OPEN, (queue,)).fetchall()
+            waking = bool(opened) and (opened[0][0] == opened[0][1] or bool(opened[0][2]))
+            counts[queue] = _Counts(opened[0][0], waking=waking) if opened else None
+        count = counts[queue]
+        key = None if count is None else transaction.keys.ready()
+        if count is None or key is None:
+            return None
+        if confirms is not None and not _confirmed(self.session, confirms):
+            return _late(confirms[0])
+        count.arrivals += 1
+        hash, digest = message_hash(key, now, None, *draft), put_digest(now, key, queue, actor)
+        line = (now, "put", key, None, None, queue, actor, None, digest)
+        rows.append((line, (key, queue), (count.arrivals, now, *draft, hash, None)))
+        if receipt is not None:
+            transaction.receipts.add(receipt.name, key, receipt.fingerprint)
+        return key
+
+    def _write(self, rows: list[_Put]) -> None:
+        """The lines of new messages and the messages, whose positions are the numbers of their lines."""
+        execute, connection, done = self.session.execute, self.session.connection, 0
+        for many, lines, messages in _PUTS:
+            while len(rows) - done >= many:
+                some = rows[done : done + many]
+                execute(lines, tuple(chain.from_iterable(line for line, _, _ in some)))
+                first = connection.last_insert_rowid() - many + 1
+                placed = ((*key, first + place, *rest) for place, (_, key, rest) in enumerate(some))
+                execute(messages, tuple(chain.from_iterable(placed)))
+                done += many
+        for line, key, rest in rows[done:]:
+            execute(_PUT, (*line, *key, *rest))
+
+    def _tell_failure(self, group: Sequence[_Waiting], error: BaseException) -> None:
+        """What went wrong with the commit of all is told to each; before it, each is tried by itself the long way."""
+        for each in group:
+            if isinstance(error, PostroomError) and (len(group) == 1 or error.happened != "no" or self.stopped):
+                each.outcome = type(error)(**error.facts)
+                each.outcome.__cause__ = error.__cause__
+            elif isinstance(error, Exception) and len(group) == 1:
+                each.outcome = error
+            each.done = True
+        if not isinstance(error, Exception):
+            raise error  # this thread was told to stop, not those that wait for it
 
     def receive_one(self, queue: int) -> Message | None:
         with self._mutex:
@@ -98,14 +272,14 @@ class ExpressLane(Store):
                 execute, now = self.session.execute, self.session.clock()
                 self._take_turn("receive")
                 try:
-                    rows: list[Any] = execute(_RECEIVE, (now, queue)).fetchall()
+                    rows: list[Any] = execute(_NEXT_ONE, (now, queue, own_token(), now, now, now)).fetchall()
                 except UnicodeDecodeError:  # the long way reads what is left of it
                     rows = []
-                if not rows or not (stored := record(rows[0])).sound:
+                if not rows or rows[0][-1] != 1 or not (stored := record(rows[0][:-3])).sound:
                     execute("ROLLBACK")
                     return None
                 self._files.guard.forbid_recovery()
-                key, actor = stored.key, self._transaction.journal.actor
+                key, actor = stored.key, self.actor
                 line = (now, "take", key, stored.last, queue, queue, actor)
                 counted = (1, 1, stored.number, queue)
                 execute(_TAKE, (*line, None, line_digest(*line), now, key, queue, *counted))
@@ -126,11 +300,151 @@ class ExpressLane(Store):
                 self._leave()
             return Message(stored)
 
+    def hand_one(self, queue: int, owner: str, fits: Callable[[Stored], bool]) -> tuple[Stored, str] | None:
+        with self._mutex:
+            self._enter()
+            committing = False
+            execute = self.session.execute
+            try:
+                now = self.session.clock()
+                self._take_turn("receive")
+                try:
+                    rows: list[Any] = execute(_NEXT_UNSYNCED, (now, queue, own_token(), now, now, now)).fetchall()
+                except UnicodeDecodeError:
+                    rows = []
+                if not rows or rows[0][-1] != 1 or not (stored := record(rows[0][:-3])).sound or not fits(stored):
+                    execute("ROLLBACK")
+                    return None
+                self._files.guard.forbid_recovery()
+                line = (now, "take", stored.key, stored.last, queue, queue, self.actor)
+                taken = (*line, None, line_digest(*line), now, stored.key, queue, 1, 1, stored.number, queue)
+                handed = (*new_row(queue, stored), owner, now + in_microseconds(HANDOUT_SECONDS))
+                execute(_HAND, (*taken, *handed))
+                if faults.armed:
+                    _reach_both("receive")
+                self._files.guard.check_lock()
+                committing = True
+                execute("COMMIT")
+                self._files.check()
+                if faults.armed:
+                    faults.reach("receive.committed")
+            except (Conflict, apsw.FullError):
+                self._rollback()
+                return None
+            except BaseException as error:
+                self._fail_express("receive", error, committing)
+            finally:
+                self._synced()
+                self._leave()
+            return stored, rows[0][-3]
+
+    def _synced(self) -> None:
+        """The next commit is on disk again, and with it all that came before it."""
+        if not self.stopped:
+            self._rollback()
+            self.session.execute(_SYNCED)
+
+    def lease_one(self, queue: int, owner: str, microseconds: int) -> Lent | None:
+        with self._mutex:
+            self._enter()
+            committing = False
+            try:
+                execute, now = self.session.execute, self.session.clock()
+                self._take_turn("hand-out")
+                execute("BEGIN IMMEDIATE")
+                self._files.guard.forbid_recovery()
+                lent = self._lend(queue, owner, now, microseconds)
+                if lent is None:
+                    execute("ROLLBACK")
+                    return None
+                if faults.armed:
+                    _reach_both("hand-out")
+                self._files.guard.check_lock()
+                committing = True
+                execute("COMMIT")
+                self._files.check()
+                if faults.armed:
+                    faults.reach("hand-out.committed")
+            except (Conflict, apsw.FullError):
+                self._rollback()
+                return None
+            except BaseException as error:
+                self._fail_express("hand-out", error, committing)
+            finally:
+                self._leave()
+            return lent
+
+    def _lend(self, queue: int, owner: str, now: int, microseconds: int) -> Lent | None:
+        """Give out the next message, inside of a transaction; None if the case needs the long way."""
+        execute = self.session.execute
+        try:
+            rows: list[Any] = execute(_NEXT, (now, queue, own_token(), now, now, now)).fetchall()
+        except UnicodeDecodeError:
+            rows = []
+        if not rows or not (stored := record(rows[0][:-3])).sound:
+            return None
+        line = (now, "lease", stored.key, stored.last, queue, queue, self.actor)
+        leased = (now, None, stored.key, queue)
+        delivery = (stored.key, queue, owner, now + microseconds)
+        execute(_LEASE, (*line, None, line_digest(*line), *leased, *delivery, 1, 0, stored.number, queue))
+        return Lent(stored, self.session.connection.last_insert_rowid(), rows[0][-2] + 1, now + microseconds)
+
+    def done_one(self, fence: int) -> bool:
+        return self._done(fence, None)[0]
+
+    def turn_one(self, fence: int, queue: int, owner: str, microseconds: int) -> tuple[bool, Lent | None]:
+        return self._done(fence, lambda now: self._lend(queue, owner, now, microseconds))
+
+    def _done(self, fence: int, then: Callable[[int], Lent | None] | None) -> tuple[bool, Lent | None]:
+        """End a lease, and do in the same commit what follows."""
+        with self._mutex:
+            self._enter()
+            committing = False
+            lent: Lent | None = None
+            try:
+                execute, now = self.session.execute, self.session.clock()
+                self._take_turn("done")
+                rows: list[Any] = execute(_LEASED, (fence,)).fetchall()
+                if not rows:
+                    execute("ROLLBACK")
+                    return False, None
+                self._files.guard.forbid_recovery()
+                key, queue, last = rows[0]
+                line = (now, "take", key, last, queue, queue, self.actor)
+                execute(_DONE, (fence, *line, None, line_digest(*line), now, key, queue, 0, 1, 0, queue))
+                if then is not None:
+                    lent = then(now)
+                if faults.armed:
+                    _reach_both("done")
+                self._files.guard.check_lock()
+                committing = True
+                execute("COMMIT")
+                self._files.check()
+                if faults.armed:
+                    faults.reach("done.committed")
+            except (Conflict, apsw.FullError):
+                self._rollback()
+                return False, None
+            except BaseException as error:
+                self._fail_express("done", error, committing)
+            finally:
+                self._leave()
+            return True, lent
+
     def _fail_express(self, label: str, error: BaseException, committing: bool) -> NoReturn:
         if committing or isinstance(error, StoreReplaced):
             self._raise_uncommitted(label, error)
         self._rollback()
         self._raise_ours(error)
+
+
+def _confirmed(session: SqliteSession, confirms: tuple[int, str]) -> bool:
+    return session.run(CONFIRM, confirms) == 1
+
+
+def _late(message: int) -> OutputFailed:
+    why = "it was not confirmed in time, and others can receive it again"
+    return OutputFailed(key=key_text(message), queue="its queue", why=why)
 
 
 def _reach_both(label: str) -> None:

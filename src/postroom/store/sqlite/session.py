@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import chain, repeat
+from operator import contains
 from typing import Any
 
 import apsw
 
 from postroom.model.moment import Clock
 from postroom.store.kernel.session import About, Row, Session
+from postroom.store.kernel.statement import Statement
 from postroom.store.proof.schema import misdescribed
 from postroom.store.sqlite.connection import LAST_NUMBER, version
+
+#: So many rows go into one statement: each lets go of Python's lock, and then has to wait for it.
+ROWS_AT_ONCE = 64
+_PLAIN_INSERT = re.compile(r"\s*(INSERT INTO \w+ \([\w, ]+\)\s*VALUES )(\([?, ]+\))\s*$")
 
 
 class SqliteSession(Session):
     compares_json_numbers = True
     numbers_without_gaps = True
+    counts_arrivals = True
 
     def __init__(self, connection: apsw.Connection, clock: Clock, place: str) -> None:
         self.connection = connection
@@ -61,9 +71,19 @@ class SqliteSession(Session):
         return [tuple(map(_text, row[::2], row[1::2])) for row in rows]
 
     def many(self, statement: str, values: Iterable[Sequence[Any]]) -> int:
-        before = self.connection.total_changes()
-        self.connection.executemany(statement, values)
+        before, rows = self.connection.total_changes(), values if isinstance(values, list) else list(values)
+        several = with_rows(statement, ROWS_AT_ONCE) if len(rows) >= ROWS_AT_ONCE else None
+        done = 0
+        while several is not None and len(rows) - done >= ROWS_AT_ONCE:
+            self.execute(several, tuple(chain.from_iterable(rows[done : done + ROWS_AT_ONCE])))
+            done += ROWS_AT_ONCE
+        self.connection.executemany(statement, rows[done:] if done else rows)
         return self.connection.total_changes() - before
+
+    def column(self, texts: Sequence[str]) -> Any | None:
+        if not texts or any(map(contains, texts, repeat("\0"))):  # there a text would end
+            return None
+        return apsw.carray(tuple(texts))
 
     def each(self, statement: str, values: Sequence[Sequence[Any]]) -> list[list[Row]]:
         return [self.rows(statement, row) for row in values]
@@ -90,6 +110,16 @@ class SqliteSession(Session):
         (last,) = self.rows(LAST_NUMBER)[0]
         first = last + 1
         return range(first, first + count)
+
+
+@cache
+def with_rows(statement: str, rows: int) -> str | None:
+    """A statement of one row as one of several, whose values follow each other; None if it has no such form."""
+    if isinstance(statement, Statement) and statement.several is not None:
+        words, each = statement.several
+        return words.format(rows=", ".join([each] * rows))
+    plain = _PLAIN_INSERT.match(statement)
+    return None if plain is None else plain.group(1) + ", ".join([plain.group(2)] * rows)
 
 
 def _as_bytes(names: list[str], statement: str) -> str:

@@ -16,7 +16,7 @@ from postroom.model.moment import Clock, system_clock
 from postroom.store.files import guard, wakeup
 from postroom.store.files.doubt import Doubt
 from postroom.store.files.reserve import EMPTYING
-from postroom.store.kernel.base import Conflict, Progress, Waiter
+from postroom.store.kernel.base import Conflict, Lines, Progress, Waiter
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.sqlite.connection import MAPPED, VERSION_STATEMENTS, connect, copy, copy_file, migrate, version
 from postroom.store.sqlite.errors import translated
@@ -66,8 +66,8 @@ class SqliteStore(ExpressLane):
             self._stop("the room was restored; open it again")
         self._wake_after_commit()
 
-    def waiter(self) -> AbstractContextManager[Waiter]:
-        return wakeup.waiting(self._wake_directory)
+    def waiter(self, line: int | None = None) -> AbstractContextManager[Waiter]:
+        return wakeup.waiting(self._wake_directory, line)
 
     def _once(self, label: str, work: Callable[[Transaction], T]) -> T:
         try:
@@ -187,6 +187,7 @@ class SqliteStore(ExpressLane):
 
     def _forked(self) -> None:
         super()._forked()
+        self._waiting.clear()
         self._finalizer.detach()
         self._files.forked()
 
@@ -196,5 +197,5 @@ class SqliteStore(ExpressLane):
         self.session.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         self._files.check()
 
-    def _wake_after_commit(self) -> None:
-        wakeup.wake(self._wake_directory)
+    def _wake_after_commit(self, lines: Lines | None = None) -> None:
+        wakeup.wake(self._wake_directory, lines)

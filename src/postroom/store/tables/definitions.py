@@ -16,6 +16,8 @@ from postroom.store.kernel.session import Row, Session
 
 #: The kind of definitions that are a room's master data: rules read them, and so do the tables of flows.
 COLLECTION = "collection"
+#: The kind of what flow graphs consist of.
+FLOW = "flow"
 
 _VERSION = "SELECT coalesce(max(version), 0) FROM versions"
 _NEW_VERSION = "INSERT INTO versions (version, at, actor, note) VALUES (?, ?, ?, ?)"
@@ -30,6 +32,7 @@ _NAMED = _COLUMNS + "WHERE kind = ? AND name = ? AND until IS NULL"
 _HISTORY = _COLUMNS + "WHERE kind = ? AND name = ? ORDER BY id"
 _DIGESTS = _COLUMNS + "ORDER BY id"
 _VERSIONS = "SELECT version, at, actor FROM versions ORDER BY version"
+_LAST_VERSIONS = "SELECT version, at, actor, note FROM versions ORDER BY version DESC LIMIT ?"
 
 
 class Definitions:
@@ -41,6 +44,10 @@ class Definitions:
     def lock(self) -> None:
         """Take turns with everyone else who changes what is defined, queues included."""
         self._session.lock_counter("catalog")
+
+    def share(self) -> None:
+        """Let nobody change what is defined until the commit, beside others who do the same."""
+        self._session.share_counter("catalog")
 
     def version(self) -> int:
         return self._session.number(_VERSION)
@@ -65,6 +72,11 @@ class Definitions:
     def versions(self) -> list[tuple[int, int, str]]:
         """Every version: its number, when, and by whom."""
         return [(row[0], row[1], row[2]) for row in self._session.rows(_VERSIONS)]
+
+    def last_versions(self, most: int) -> list[tuple[int, int, str, list[str]]]:
+        """The newest versions, newest first: number, when, by whom, and the files that were loaded, if any."""
+        rows = self._session.rows(_LAST_VERSIONS, (most,))
+        return [(row[0], row[1], row[2], list(json.loads(row[3] or "{}").get("files", ()))) for row in rows]
 
     def replace(self, kind: str, wanted: Sequence[Definition], note: Mapping[str, Any]) -> int:
         """Make ``wanted`` all there is of a kind, under a new version; answers with the version in force.

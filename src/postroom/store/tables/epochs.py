@@ -16,14 +16,17 @@ _BEGIN = "INSERT INTO epochs (seq, version) VALUES (?, ?)"
 _AT = "SELECT seq, version FROM epochs WHERE seq <= ? ORDER BY seq DESC LIMIT 1"
 _OLDEST = "SELECT seq, version FROM epochs ORDER BY seq LIMIT 1"
 _NEXT = "SELECT seq FROM epochs WHERE seq > ? ORDER BY seq LIMIT 1"
+_VERSIONS = "SELECT DISTINCT version FROM epochs ORDER BY version"
 _FORGET = "DELETE FROM epochs WHERE seq < ?"
 _FLOWING = "SELECT f.queue, q.name, f.since, f.until FROM flowing f JOIN queues q ON q.id = f.queue ORDER BY f.since"
 _OPEN = "INSERT INTO flowing (queue, since, until) VALUES (?, ?, NULL)"
 _CLOSE = "UPDATE flowing SET until = ? WHERE queue = ? AND until IS NULL"
 _DROP_ALL = "DELETE FROM flowing WHERE queue = ?"
 _DROP = "DELETE FROM flowing WHERE queue = ? AND since = ?"
-_COUNT = "SELECT count(*) FROM messages WHERE queue = ? AND state = 1 AND position > ? AND position < ?"
+_COUNT = "SELECT count(*) FROM messages WHERE queue = ? AND state IN (1, 3) AND position > ? AND position < ?"
 _FIRST = "SELECT position FROM messages WHERE queue = ? AND state = 1 AND position > ? ORDER BY position LIMIT 1"
+# Also of those that wait for their next attempt.
+_FIRST_OF_ALL = "SELECT min(position) FROM messages WHERE queue = ? AND state IN (1, 3) AND position > ?"
 
 
 class Epoch(NamedTuple):
@@ -62,6 +65,10 @@ class Epochs:
         following = self._session.row(_NEXT, (max(position, row[0]),))
         return Epoch(row[1], row[0], END if following is None else following[0])
 
+    def versions(self) -> list[int]:
+        """The versions that messages may still meet."""
+        return [row[0] for row in self._session.rows(_VERSIONS)]
+
     def flowing(self) -> list[Flowing]:
         return [Flowing(*row) for row in self._session.rows(_FLOWING)]
 
@@ -88,6 +95,11 @@ class Epochs:
         row = self._session.row(_FIRST, (flowing.queue, flowing.since))
         return None if row is None or row[0] >= flowing.end else int(row[0])
 
+    def first_of_all(self, flowing: Flowing) -> int | None:
+        """The same, be it that it waits for its next attempt."""
+        first = self._session.value(_FIRST_OF_ALL, (flowing.queue, flowing.since))
+        return None if first is None or first >= flowing.end else int(first)
+
     def count(self, flowing: Flowing) -> int:
         """How many messages have yet to flow."""
         return self._session.number(_COUNT, (flowing.queue, flowing.since, flowing.end))
@@ -96,7 +108,7 @@ class Epochs:
         """Drop what no message needs any more. All queues whose messages flow must be locked: nobody publishes now."""
         oldest = END
         for flowing in self.flowing():
-            first = self.first(flowing)
+            first = self.first_of_all(flowing)
             if first is not None:
                 oldest = min(oldest, first)
             elif flowing.until is not None:

@@ -18,12 +18,12 @@ from postroom.store.kernel.owner import is_alive
 from postroom.store.kernel.queues import Queue, Queues
 from postroom.store.kernel.session import Session
 
-_ADD = """
+ADD = """
 INSERT INTO handouts
     (message, queue, position, number, created, body, format, type, properties, hash, cause, owner, expires)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-_CONFIRM = "DELETE FROM handouts WHERE message = ? AND owner = ?"
+CONFIRM = "DELETE FROM handouts WHERE message = ? AND owner = ?"
 _FORGET = "DELETE FROM handouts WHERE message = ?"
 _OPEN = "SELECT message, queue, owner, expires FROM handouts ORDER BY queue, position"
 _OF_QUEUE = "SELECT message, queue, owner, expires FROM handouts WHERE queue = ? ORDER BY position"
@@ -56,11 +56,11 @@ class Handouts:
     def add(self, queue: Queue, stored: Stored, owner: str) -> None:
         """Note a message that is taken by this transaction and not yet confirmed."""
         expires = self._session.now + in_microseconds(HANDOUT_SECONDS)
-        self._session.run(_ADD, (*new_row(queue.id, stored), owner, expires))
+        self._session.run(ADD, (*new_row(queue.id, stored), owner, expires))
 
     def confirm(self, message: int, owner: str) -> bool:
         """The message has arrived; False if it was given back meanwhile."""
-        return self._session.run(_CONFIRM, (message, owner)) == 1
+        return self._session.run(CONFIRM, (message, owner)) == 1
 
     def all(self, queue: Queue | None = None) -> list[Handout]:
         """What someone has of a queue, or of all, and has not confirmed."""

@@ -6,14 +6,15 @@ A password is chosen, a token is dispensed; both are kept as argon2id hashes and
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from hashlib import blake2b
 from hmac import compare_digest
 
-from postroom.errors import ArgumentInvalid, PasswordNeeded, PrincipalRefused
+from postroom.errors import ArgumentInvalid, PasswordNeeded, PrincipalRefused, StoreError
 from postroom.limits import ACTOR_CHARS_MAX, LOGIN_SECONDS, SECRET_CHARS_MAX
 from postroom.model.body import is_text
 from postroom.model.moment import in_microseconds
-from postroom.model.password import hash_password, verify_password
+from postroom.model.password import hash_password, is_outdated, verify_password
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
 
@@ -63,6 +64,8 @@ class Registry:
             if tx.principals.secret(KIND, name) is None:
                 raise PrincipalRefused(principal=name, why="there is no such principal")
             tx.principals.remove(KIND, name)
+            tx.access.forget(name)
+            tx.wake()
 
         self._store.transact("principal", work)
 
@@ -81,6 +84,19 @@ class Registry:
         if not verify_password(secret or _NOBODY, password) or secret is None:
             why = f"there is no such principal, or the password is not its own; {names}"
             raise PrincipalRefused(principal=name, why=why)
+        if is_outdated(secret):
+            self._renew(name, secret, password)
+
+    def _renew(self, name: str, secret: str, password: str) -> None:
+        """Keep a password by a hash of today's cost. Logins that are bound to the older one end."""
+        renewed = hash_password(password)
+
+        def work(tx: Transaction) -> None:
+            if tx.principals.secret(KIND, name) == secret:
+                tx.principals.set_secret(KIND, name, renewed)
+
+        with suppress(StoreError):  # the password is right all the same, and is shown again
+            self._store.transact("principal", work)
 
     # --- logins ---
 
@@ -103,6 +119,21 @@ class Registry:
     def logout(self, name: str, token: str) -> None:
         id = token.partition(".")[0]
         self._store.transact("login", lambda tx: tx.principals.remove(LOGIN, f"{name}/{id}"))
+
+    def end_logins(self, name: str) -> int:
+        """End every login of a principal; returns how many there were."""
+
+        def work(tx: Transaction) -> int:
+            if tx.principals.secret(KIND, name) is None:
+                raise PrincipalRefused(principal=name, why="there is no such principal")
+            ended = [login for login in tx.principals.secrets(LOGIN) if login.rpartition("/")[0] == name]
+            for login in ended:
+                tx.principals.remove(LOGIN, login)
+            if ended:
+                tx.wake()
+            return len(ended)
+
+        return self._store.transact("login", work)
 
     def admits(self, name: str, token: str) -> bool:
         """Whether a token stands for a name, and still does."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from postroom.errors import TypeUnknown
 from postroom.model.body import Format
@@ -30,6 +30,29 @@ def find_type(tx: Transaction, name: str) -> MessageType:
 
 def all_types(tx: Transaction) -> dict[str, MessageType]:
     return {definition.name: _type(definition) for definition in tx.definitions.of_kind(TYPE)}
+
+
+class TypeVersion(NamedTuple):
+    """A message type as it was from some version of the definitions on."""
+
+    type: MessageType
+    version: int
+
+    @property
+    def name(self) -> str:
+        """The name of the type."""
+        return self.type.name
+
+    def as_dict(self) -> dict[str, Any]:
+        fields = [{"name": field.name, "kind": field.kind.value, "many": field.many} for field in self.type.fields]
+        return {"type": self.name, "version": self.version, "form_fields": fields}
+
+
+def every_type(tx: Transaction, older: bool) -> list[TypeVersion]:
+    """The types of a room by name, or with ``older`` all that they ever were, oldest first."""
+    versions = [version for version, _, _ in tx.definitions.versions()] if older else [tx.definitions.version()]
+    types = {(each.name, each.since): _type(each) for v in versions for each in tx.definitions.of_kind(TYPE, v)}
+    return [TypeVersion(type, since) for (_, since), type in sorted(types.items(), key=lambda item: item[0])]
 
 
 def check_typed(tx: Transaction, draft: Draft) -> None:

@@ -137,6 +137,12 @@ class ArchiveFolder:
         rows = self._select("departed", lambda part: part.low <= message <= part.high, "key", message)
         return rows[0][1:] if rows else None
 
+    def departed_among(self, messages: set[int]) -> dict[int, Row]:
+        """The same of many at a time."""
+        low, high = min(messages), max(messages)
+        rows = self._select("departed", lambda part: part.low <= high and part.high >= low, "key", sorted(messages))
+        return {row[0]: row[1:] for row in rows}
+
     def effects(self, cause: int) -> list[int]:
         """Messages that were gone by then and were made for one."""
         return sorted(row[0] for row in self._select("departed", lambda _: True, "cause", cause))
@@ -159,11 +165,12 @@ class ArchiveFolder:
     def _columns(self, kind: str) -> tuple[str, ...]:
         return self.manifest.columns if kind == "lines" else DEPARTED_COLUMNS
 
-    def _select(self, kind: str, fits: Callable[[Part], bool], column: str, value: int) -> list[Row]:
+    def _select(self, kind: str, fits: Callable[[Part], bool], column: str, value: int | list[int]) -> list[Row]:
         rows: list[Row] = []
+        wanted = [(column, "in" if isinstance(value, list) else "=", value)]
         for part in self.manifest.parts:
             if part.kind == kind and fits(part):
-                table = self._guarded(partial(_read, self.folder / part.name, [(column, "=", value)]))
+                table = self._guarded(partial(_read, self.folder / part.name, wanted))
                 rows += rows_of(table, self._columns(kind))
         return rows
 

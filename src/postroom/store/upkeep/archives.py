@@ -89,6 +89,13 @@ class Archives:
                 return departed
         return None
 
+    def departed_among(self, messages: set[int]) -> dict[int, Row]:
+        """The same of many at a time."""
+        rows: dict[int, Row] = {}
+        for archive in self.all():  # what a later one says is newer
+            rows |= archive.shelf().departed_among(messages)
+        return rows
+
     def effects(self, cause: int) -> list[int]:
         return [key for archive in self.all() for key in archive.shelf().effects(cause)]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from postroom.errors import (
     StoreUnavailable,
 )
 from postroom.model.moment import to_datetime, to_iso
+from postroom.store.files.disk import sync
 from postroom.store.files.rights import remove_files
 from postroom.store.kernel.base import Progress, Store
 from postroom.store.kernel.owner import described, is_alive, process_token
@@ -54,22 +55,27 @@ class BackedUp:
     at: str  # the time of the newest line
 
     def as_dict(self) -> dict[str, Any]:
-        said = {name: getattr(self, name) for name in self.__slots__}
-        said["message_count"] = said.pop("messages")
-        return said
+        shape = {name: getattr(self, name) for name in self.__slots__}
+        shape["message_count"] = shape.pop("messages")
+        return shape
 
 
 def backup(
     store: Store, file: Path, *, replace: bool = False, check: bool = True, progress: Progress | None = None
 ) -> BackedUp:
     """Write a whole room into a file; others use it meanwhile, and the file has it as it was in one moment."""
+    return kept(file, lambda making: store.copy_to(making, progress or _silent), replace=replace, check=check)
+
+
+def kept(file: Path, copy: Callable[[Path], None], *, replace: bool = False, check: bool = True) -> BackedUp:
+    """Keep a copy of a room, which ``copy`` makes, under its name when it was found right."""
     _refuse_existing(file, replace)
     with _beside(file) as making:
-        store.copy_to(making, progress or _silent)
+        copy(making)
         faults.reach("backup.copied")
         outcome, at = _checked(making, check)
         size = making.stat().st_size
-        _sync(making)
+        sync(making)
         _named(making, file, replace)
     return BackedUp(str(file), size, outcome.lines, outcome.messages, to_iso(to_datetime(at)))
 
@@ -182,12 +188,4 @@ def _named(making: Path, file: Path, replace: bool) -> None:
         except FileExistsError:
             raise BackupExists(file=str(file)) from None
     faults.reach("backup.renamed")
-    _sync(file.parent)
-
-
-def _sync(place: Path) -> None:
-    handle = os.open(place, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync(file.parent)

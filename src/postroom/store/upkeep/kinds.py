@@ -284,7 +284,7 @@ class Upkeep:
         covered = self._session.value(_DIGEST, (last,)) is not None
         self._messages.forget_departed(row[0] for row in self._session.rows(_STILLED, (last, alive.id)))
         self._session.run(_REMOVE_BEATS, (self._beats_done(), last, alive.id, alive.id))
-        actor, detail = self._journal.actor, self._journal.spoken(about)
+        actor, detail = self._journal.actor, self._journal.detail_text(about)
         line = numbered(last, at, "beats", None, None, alive.id, None, actor, detail)
         self._journal.add_lines([line if covered else (*line[:-1], None)])
         self._session.run(_SET_BEATS_DONE, (last,))

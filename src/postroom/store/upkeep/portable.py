@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
@@ -35,7 +35,19 @@ INSERT INTO counters (name, value) SELECT 'gaps', coalesce(max(seq), 0) FROM jou
 ON CONFLICT (name) DO UPDATE SET value = excluded.value
 """
 _PG_TYPES = {"INTEGER": "int8", "TEXT": "text", "BLOB": "bytea"}
-_PASSING = "staged"  # answers of executors: whoever asked for them does not know the copy
+# Messages of SQLite are numbered by counting; what PostgreSQL knows of it beside them is made anew.
+_HAS_TALLIES = "SELECT to_regclass('tallies') IS NOT NULL"
+_FORGET_TALLIES = "DELETE FROM tallies"
+_TALLY = """
+SELECT postroom_set_tally(q.id, greatest(q.arrived, coalesce((
+    SELECT m.number FROM messages m WHERE m.queue = q.id AND m.state = 1 ORDER BY m.position DESC LIMIT 1
+), 0)), q.departed, q.processed) FROM queues q
+"""
+_RESTORING = "SET LOCAL postroom.restoring = 'on'"  # nobody is beside it: its triggers need no locks of queues
+#: Answers of executors, whom nobody knows in the copy; and what is made again when it is asked for.
+_PASSING = ("staged", "selected", "selections")
+_HAS_SELECTIONS = "SELECT to_regclass('selections') IS NOT NULL"
+_FORGET_SELECTIONS = "TRUNCATE selected, selections"
 
 
 class Table(NamedTuple):
@@ -62,7 +74,25 @@ class Table(NamedTuple):
         return f"SELECT count(*) FROM {self.name}"
 
 
-def write(connection: psycopg.Connection[Row], file: Path, progress: Progress) -> None:
+_NUMBERED_AT = {"messages": 4, "handouts": 3}  # the column with the number of an arrival; the first is the message
+
+
+class Counted(NamedTuple):
+    """What SQLite counts and PostgreSQL does not."""
+
+    numbers: Mapping[int, int]  # of messages
+    queues: Mapping[int, Row]  # arrivals, departed, processed
+
+    def row(self, table: str, row: Row) -> Row:
+        """A row of a table as SQLite has it."""
+        if table == "queues":
+            return (*row[:9], *self.queues[row[0]], *row[12:])
+        at = _NUMBERED_AT.get(table)
+        number = None if at is None else self.numbers.get(row[0])
+        return row if at is None or number is None else (*row[:at], number, *row[at + 1 :])
+
+
+def write(connection: psycopg.Connection[Row], counted: Counted, file: Path, progress: Progress) -> None:
     """All rows that a connection sees, into a new room in a file."""
     SqliteStore(file, actor="backup").close()  # the tables
     with closing(apsw.Connection(os.fspath(file))) as room:
@@ -72,7 +102,7 @@ def write(connection: psycopg.Connection[Row], file: Path, progress: Progress) -
         room.execute("BEGIN IMMEDIATE")
         for table in tables:
             room.execute(table.delete())
-            for rows in _pages(_copied(connection, table)):
+            for rows in _pages(counted.row(table.name, row) for row in _copied(connection, table)):
                 room.executemany(table.insert(), rows)
                 done += len(rows)
                 progress(done, total)
@@ -93,6 +123,9 @@ def read(connection: psycopg.Connection[Row], file: Path, progress: Progress) ->
         done = 0
         everything = sql.SQL(", ").join(sql.Identifier(table.name) for table in tables)
         connection.execute(sql.SQL("TRUNCATE {}").format(everything))
+        connection.execute(_RESTORING)
+        if connection.execute(_HAS_SELECTIONS).fetchone() == (True,):  # an earlier schema has none
+            connection.execute(_FORGET_SELECTIONS)
         for table in tables:
             into = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table.name), table.names)
             with connection.cursor().copy(into) as copy:
@@ -104,13 +137,16 @@ def read(connection: psycopg.Connection[Row], file: Path, progress: Progress) ->
         for name, last in room.execute(_COUNTED):
             connection.execute(_SET_ID, (name, last)) if last else None
         connection.execute(_SET_NUMBER)
+        if connection.execute(_HAS_TALLIES).fetchone() == (True,):  # an earlier schema has none
+            connection.execute(_FORGET_TALLIES)
+            connection.execute(_TALLY)
     faults.reach("restore.committing")
 
 
 def _tables(room: apsw.Connection) -> list[Table]:
     tables = []
     for (name,) in room.execute(_TABLES).fetchall():
-        if name != _PASSING:
+        if name not in _PASSING:
             columns = [(str(column), str(type)) for column, type in room.execute(_COLUMNS, (name,))]
             types = tuple(_PG_TYPES[type] for _, type in columns)
             numbered = bool(room.execute(_NUMBERED, (name,)).get)

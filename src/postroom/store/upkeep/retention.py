@@ -13,20 +13,24 @@ from postroom.store.kernel.session import Session
 
 _SPENT = """
 SELECT m.key, m.queue FROM spent p JOIN messages m ON m.key = p.message
-WHERE m.state = 0 AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key) LIMIT ?
+WHERE m.state = 0 AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
+    AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.message = m.key) LIMIT ?
 """
 _PROCESSED = """
 SELECT m.key, m.queue FROM messages m WHERE m.queue = ? AND m.state = 0
     AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
+    AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.message = m.key)
     AND NOT EXISTS (SELECT 1 FROM spent p WHERE p.message = m.key) ORDER BY m.position LIMIT ?
 """
 _COUNT_SPENT = """
 SELECT count(*) FROM spent p JOIN messages m ON m.key = p.message
 WHERE m.state = 0 AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
+    AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.message = m.key)
 """
 _COUNT_PROCESSED = """
 SELECT count(*) FROM messages m WHERE m.queue = ? AND m.state = 0
     AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
+    AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.message = m.key)
     AND NOT EXISTS (SELECT 1 FROM spent p WHERE p.message = m.key)
 """
 _FORGET = "DELETE FROM entries WHERE message = ?"
@@ -71,6 +75,7 @@ class Retention:
         """Remove processed messages: of each the key, and its queue."""
         if not messages:
             return
+        queues = {id: self._queues.locked(id) for id in sorted({id for _, id in messages})}
         keys = [(key,) for key, _ in messages]
         self._messages.sweep(key for key, _ in messages)
         for statement in (_FORGET, _UNSPEND):
@@ -80,7 +85,7 @@ class Retention:
             gone.setdefault(queue, []).append(key)
         for id, some in sorted(gone.items()):
             self._journal.add("sweep", source=id, detail={"messages": len(some), "keys": list(_runs(some))})
-            self._counts.purge(self._queues.locked(id), len(some))
+            self._counts.purge(queues[id], len(some))
 
 
 def _runs(keys: Iterable[int]) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,158 @@
+"""Messages that were leased, and messages that are looked at, for asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from functools import partial, wraps
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, overload
+
+from postroom.aio.calls import Part, iterated
+from postroom.aio.threads import Threads, Together
+from postroom.errors import LeaseOver
+from postroom.model.message import Message
+from postroom.queues import status
+from postroom.queues.leased import LeasedMessage
+from postroom.queues.leasing import Leasing
+from postroom.queues.results import Listing
+
+P = ParamSpec("P")
+
+
+class Ends:
+    """The ends of leases: those that come together are in one commit."""
+
+    def __init__(self, threads: Threads, leasing: Leasing) -> None:
+        self.threads = threads
+        self._leasing = leasing
+        self._done: Together[LeasedMessage, None] = Together(threads, self._all_done)
+
+    async def done(self, message: LeasedMessage) -> None:
+        await self._done.do(message)
+
+    def _all_done(self, messages: Sequence[LeasedMessage]) -> Sequence[BaseException | None]:
+        if len(messages) > 1:
+            try:
+                self._leasing.done_many([message.lease for message in messages])
+            except LeaseOver:  # whose it is, each learns by itself
+                pass
+            else:
+                for message in messages:
+                    message.ended = True
+                return [None] * len(messages)
+        return [_done(message) for message in messages]
+
+
+def _done(message: LeasedMessage) -> BaseException | None:
+    try:
+        message.done()
+    except Exception as error:
+        return error
+    return None
+
+
+class AsyncLeasedMessage(Message):
+    """A message that was received for a time. It stays in its queue until the lease has ended."""
+
+    __slots__ = ("_ends", "_leased")
+
+    def __init__(self, ends: Ends, leased: LeasedMessage) -> None:
+        super().__init__(leased._stored)
+        self._ends = ends
+        self._leased = leased
+        self.sphere = leased.sphere
+
+    @property
+    def lease(self) -> int:
+        """The number of its lease."""
+        return self._leased.lease
+
+    @property
+    def attempts(self) -> int:
+        """How often it was given out, this time included."""
+        return self._leased.attempts
+
+    @property
+    def until(self) -> Any:
+        """When the lease ends, unless it is extended."""
+        return self._leased.until
+
+    @property
+    def ended(self) -> bool:
+        """Whether it was ended by this object."""
+        return self._leased.ended
+
+    async def done(self) -> None:
+        """The work is done: the message is processed. Raises ``LeaseOver`` if the lease was lost."""
+        await self._ends.done(self._leased)
+
+    async def release(self, delay: float = 0.0) -> None:
+        """Give it back unworked, to its place: at once, or after ``delay`` seconds. It counts as no attempt."""
+        await self._ends.threads.run(lambda: self._leased.release(delay))
+
+    async def extend(self, seconds: float | None = None) -> None:
+        """Let the lease end so many seconds from now; by default as long as it was given for."""
+        await self._ends.threads.run(lambda: self._leased.extend(seconds))
+
+    async def fail(self, reason: str, *, final: bool = False) -> str | None:
+        """This attempt has failed: the message waits for the next one, or goes to the dead letters after the last.
+
+        ``final`` makes it the last. Answers with the queue of dead letters, if the message went there.
+        """
+        return await self._ends.threads.run(lambda: self._leased.fail(reason, final=final))
+
+    def __repr__(self) -> str:
+        return repr(self._leased)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The shape of a message, with its lease."""
+        return self._leased.as_dict()
+
+
+class AsyncLeased(NamedTuple):
+    """A message that was leased; the result is false if there was none."""
+
+    message: AsyncLeasedMessage | None
+    status: str = status.DONE
+
+    def __bool__(self) -> bool:
+        return self.message is not None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"status": self.status, "message": self.message.as_dict() if self.message else None}
+
+
+class AsyncListing:
+    """Messages of some queues, read a page at a time: ``async for``, or all of them with ``await``."""
+
+    def __init__(self, threads: Threads, look: Callable[[], Listing]) -> None:
+        self._threads = threads
+        self._look = look
+
+    def __aiter__(self) -> AsyncIterator[Message]:
+        return iterated(self._threads, lambda: iter(self._look()))
+
+    def __await__(self) -> Generator[Any, None, list[Message]]:
+        return self._threads.run(lambda: self._look().messages).__await__()
+
+
+class Looking(Generic[P]):
+    """A method that answers with messages to be looked at."""
+
+    def __init__(self, method: Callable[Concatenate[Any, P], Listing]) -> None:
+        self._method = method
+        self.__doc__ = method.__doc__
+
+    @overload
+    def __get__(self, it: None, owner: type) -> Looking[P]: ...
+    @overload
+    def __get__(self, it: Part, owner: type) -> Callable[P, AsyncListing]: ...
+    def __get__(self, it: Part | None, owner: type) -> Looking[P] | Callable[P, AsyncListing]:
+        if it is None:
+            return self
+        threads, here = it._threads, getattr(it._here, self._method.__name__)
+
+        @wraps(self._method)
+        def called(*given: P.args, **named: P.kwargs) -> AsyncListing:
+            return AsyncListing(threads, partial(here, *given, **named))
+
+        return called

@@ -1,0 +1,137 @@
+"""Calls of a room that wait for its store, made in few threads; whoever awaits one may be cancelled at any moment.
+
+A call that has begun goes on when nobody awaits it any more. What it brought is then given back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from contextvars import Context, copy_context
+from functools import partial
+from threading import Thread
+from typing import Any, Generic, TypeVar
+
+from postroom.errors import ArgumentInvalid
+from postroom.limits import AIO_THREADS, GROUP_MESSAGES_MAX
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Threads:
+    """The threads of one room."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._pool = ThreadPoolExecutor(AIO_THREADS, "postroom-aio")
+        self._jobs: set[Future[Any]] = set()
+
+    async def run(self, work: Callable[[], T], undo: Callable[[T], object] | None = None, *, apart: bool = False) -> T:
+        """What ``work`` returns; if the caller is cancelled, ``undo`` is given it instead.
+
+        Work that may take long is done ``apart``, in a thread of its own.
+        """
+        self.check_loop()
+        job: Future[T] = self._start(partial(copy_context().run, work), apart)
+        done: asyncio.Future[None] = self.loop.create_future()
+        job.add_done_callback(lambda _: self._tell(done))
+        try:
+            await done
+        except asyncio.CancelledError:
+            if not job.cancel() and undo is not None:
+                job.add_done_callback(partial(self._undo, undo))
+            raise
+        return job.result()
+
+    def check_loop(self) -> None:
+        """Raise unless this is the loop of the room."""
+        if asyncio.get_running_loop() is not self.loop:
+            raise ArgumentInvalid(argument="room", why="it was opened in another event loop; open it in this one, too")
+
+    def close(self) -> None:
+        """Wait for what is under way, and for all that is given back. Not to be called in the loop."""
+        while self._jobs:
+            wait(list(self._jobs))
+        self._pool.shutdown()
+
+    def _start(self, work: Callable[[], T], apart: bool) -> Future[T]:
+        if not apart:
+            job = self._pool.submit(work)
+        else:
+            job = Future()
+            Thread(target=_work, args=(work, job), name="postroom-aio apart", daemon=True).start()
+        self._jobs.add(job)
+        job.add_done_callback(self._jobs.discard)
+        return job
+
+    def _tell(self, done: asyncio.Future[None]) -> None:
+        with suppress(RuntimeError):  # the loop has ended before the call
+            self.loop.call_soon_threadsafe(_settle, done)
+
+    def _undo(self, undo: Callable[[Any], object], job: Future[Any]) -> None:
+        if job.exception() is None:
+            self.start(partial(undo, job.result()))
+
+    def start(self, work: Callable[[], object]) -> None:
+        """Have something done that nobody awaits."""
+        self._start(work, False)
+
+
+def _settle(done: asyncio.Future[None]) -> None:
+    if not done.done():
+        done.set_result(None)
+
+
+def _work(work: Callable[[], T], job: Future[T]) -> None:
+    if job.set_running_or_notify_cancel():
+        try:
+            job.set_result(work())
+        except BaseException as error:
+            job.set_exception(error)
+
+
+class Together(Generic[T, R]):
+    """Work of many tasks that is done together: all that came while the last was written is in the next commit."""
+
+    def __init__(self, threads: Threads, together: Callable[[Sequence[T]], Sequence[R | BaseException]]) -> None:
+        self._threads = threads
+        self._together = together
+        self._pending: list[tuple[T, asyncio.Future[R]]] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def do(self, item: T) -> R:
+        """Returns when its own part is done. A task that is cancelled meanwhile does not know whether it was."""
+        future: asyncio.Future[R] = self._threads.loop.create_future()
+        self._pending.append((item, future))
+        if self._task is None:
+            self._task = started(self._threads.loop, self._work())
+        return await future
+
+    async def _work(self) -> None:
+        try:
+            while self._pending:
+                batch, self._pending = self._pending[:GROUP_MESSAGES_MAX], self._pending[GROUP_MESSAGES_MAX:]
+                outcomes: Sequence[R | BaseException]
+                try:
+                    outcomes = await self._threads.run(partial(self._together, [item for item, _ in batch]))
+                except BaseException as error:
+                    outcomes = [error] * len(batch)
+                for (_, future), outcome in zip(batch, outcomes, strict=True):
+                    if future.done():
+                        continue
+                    if isinstance(outcome, asyncio.CancelledError):
+                        future.cancel()
+                    elif isinstance(outcome, BaseException):
+                        future.set_exception(outcome)
+                    else:
+                        future.set_result(outcome)
+        finally:
+            self._task = None
+
+
+def started(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """A task of the room's own; it has nothing of what the task that needed it first has set."""
+    return Context().run(loop.create_task, work)

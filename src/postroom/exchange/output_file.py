@@ -1,0 +1,71 @@
+"""A file that is there whole or not at all: written under a name that nobody looks for, then renamed."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from postroom.errors import ArgumentInvalid, FileUnwritable
+
+
+def refuse_existing(file: Path, replace: bool) -> None:
+    """Before any work: nobody wants to hear it at the end."""
+    if file.exists() and not replace:
+        raise ArgumentInvalid(argument="file", why=f"{file} exists; choose another name, or replace it with --replace")
+    if not file.parent.is_dir():
+        raise FileUnwritable(file=str(file), why=f"the directory {file.parent} does not exist")
+
+
+@contextmanager
+def written_whole(file: Path) -> Iterator[IO[str]]:
+    """Text for a file; compressed if its name ends in ``.gz``."""
+    with making(file) as part, _stream(part, compressed=file.suffix == ".gz") as stream:
+        yield stream
+
+
+@contextmanager
+def making(file: Path) -> Iterator[Path]:
+    """A path beside the file, which takes its name once the block has ended well."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{file.name}.", suffix=".part", dir=file.parent)
+        os.close(handle)
+        os.chmod(name, 0o666 & ~_umask())  # as any other file that a program writes
+    except OSError as error:
+        raise FileUnwritable(file=str(file), why=error.strerror or str(error)) from error
+    part = Path(name)
+    try:
+        yield part
+        with part.open("rb") as done:
+            os.fsync(done.fileno())
+        part.replace(file)
+    except OSError as error:
+        raise FileUnwritable(file=str(file), why=error.strerror or str(error)) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _stream(part: Path, compressed: bool) -> Iterator[IO[str]]:
+    if not compressed:
+        with part.open("w", encoding="utf-8", newline="\n") as plain:
+            yield plain
+        return
+    # Without a time in it, the same content is the same file.
+    with (
+        part.open("wb") as raw,
+        gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed,
+        io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as text,
+    ):
+        yield text
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

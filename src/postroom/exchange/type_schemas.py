@@ -1,0 +1,178 @@
+"""Message types as JSON Schema and Avro, and back. One from elsewhere becomes a form, which can be loaded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from postroom.errors import TypeInvalid
+from postroom.model.types import Field, Kind, MessageType
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_KEY = "^[0-9]{5,}\\.[0-9]{5}$"
+_IN_JSON: Mapping[Kind, dict[str, Any]] = {
+    Kind.STRING: {"type": "string"},
+    Kind.INT: {"type": "integer"},
+    Kind.DECIMAL: {"type": "string", "format": "decimal"},  # as messages have it: no digit is lost
+    Kind.FLOAT: {"type": "number"},
+    Kind.BOOLEAN: {"type": "boolean"},
+    Kind.DATE: {"type": "string", "format": "date"},
+    Kind.TIME: {"type": "string", "format": "time"},
+    Kind.TIMESTAMP: {"type": "string", "format": "date-time"},
+    Kind.KEY: {"type": "string", "pattern": _KEY},
+}
+_IN_AVRO: Mapping[Kind, Any] = {
+    Kind.STRING: "string",
+    Kind.INT: "long",
+    Kind.DECIMAL: {"type": "string", "kind": "decimal"},  # Avro's own has a fixed number of digits
+    Kind.FLOAT: "double",
+    Kind.BOOLEAN: "boolean",
+    Kind.DATE: {"type": "int", "logicalType": "date"},
+    Kind.TIME: {"type": "long", "logicalType": "time-micros"},
+    Kind.TIMESTAMP: {"type": "long", "logicalType": "timestamp-micros"},
+    Kind.KEY: {"type": "string", "kind": "key"},
+}
+#: What a kind is called elsewhere: by JSON's type and format, or by Avro's name, logical type or kind.
+_FROM_JSON = {("string", None): Kind.STRING, ("integer", None): Kind.INT, ("number", None): Kind.FLOAT} | {
+    (each["type"], each.get("format")): kind for kind, each in _IN_JSON.items() if kind is not Kind.KEY
+}
+_FROM_AVRO = {
+    "string": Kind.STRING,
+    "int": Kind.INT,
+    "long": Kind.INT,
+    "float": Kind.FLOAT,
+    "double": Kind.FLOAT,
+    "boolean": Kind.BOOLEAN,
+    "date": Kind.DATE,
+    "time-millis": Kind.TIME,
+    "time-micros": Kind.TIME,
+    "timestamp-millis": Kind.TIMESTAMP,
+    "timestamp-micros": Kind.TIMESTAMP,
+    "decimal": Kind.DECIMAL,
+    "key": Kind.KEY,
+}
+
+
+def json_schema(type: MessageType) -> dict[str, Any]:
+    """What a body of a type in JSON looks like."""
+    return {
+        "$schema": DIALECT,
+        "title": type.name,
+        "type": "object",
+        "properties": {field.name: _member(field) for field in type.fields},
+        "required": [field.name for field in type.fields if field.required],
+        "additionalProperties": False,
+    }
+
+
+def _member(field: Field) -> dict[str, Any]:
+    schema = dict(_IN_JSON[field.kind])
+    if field.many:
+        schema = {"type": "array", "items": schema}
+    return schema if field.required else {**schema, "type": [schema["type"], "null"]}
+
+
+def avro_schema(type: MessageType) -> dict[str, Any]:
+    """The same as a record of Avro. Its names have letters, digits and ``_`` alone; ``name`` of ours is kept beside."""
+    fields = []
+    for field in type.fields:
+        kind = {"type": "array", "items": _IN_AVRO[field.kind]} if field.many else _IN_AVRO[field.kind]
+        shape: dict[str, Any] = {"name": _avro_name(field.name), "type": kind if field.required else ["null", kind]}
+        fields.append(shape | ({} if field.required else {"default": None}) | _called(field.name))
+    return {"type": "record", "name": _avro_name(type.name), "fields": fields} | _called(type.name)
+
+
+def _avro_name(name: str) -> str:
+    return re.sub("[^A-Za-z0-9_]", "_", name)
+
+
+def _called(name: str) -> dict[str, str]:
+    return {} if _avro_name(name) == name else {"called": name}
+
+
+def imported(schema: Any, name: str | None = None) -> MessageType:
+    """The type that a JSON Schema or an Avro record describes; refuses what messages of a type cannot have."""
+    if not isinstance(schema, dict):
+        raise TypeInvalid(type=name or "schema", why="a schema is a JSON object")
+    if schema.get("type") == "record":
+        return _from_avro(schema, name)
+    return _from_json_schema(schema, name)
+
+
+def _from_json_schema(schema: Mapping[str, Any], name: str | None) -> MessageType:
+    called = name or schema.get("title")
+    members, required = schema.get("properties"), schema.get("required", [])
+    if not isinstance(called, str):
+        raise TypeInvalid(type="schema", why="it has no title; give the type a name")
+    if schema.get("type") != "object" or not isinstance(members, dict) or not isinstance(required, list):
+        raise TypeInvalid(type=called, why="its type is not object, with properties")
+    fields = []
+    for member, part in members.items():
+        kind, many, empty = _json_kind(called, member, part)
+        fields.append(Field(member, kind, many, member in required and not empty))
+    return MessageType(called, tuple(fields))
+
+
+def _json_kind(type: str, member: str, schema: Any) -> tuple[Kind, bool, bool]:
+    """The kind of a member, whether it is a list, and whether it may be null."""
+    types = schema.get("type") if isinstance(schema, dict) else None
+    several = types if isinstance(types, list) else [types]
+    plain = [each for each in several if each != "null"]
+    if len(plain) == 1 and plain[0] == "array":
+        kind, many, _ = _json_kind(type, member, schema.get("items"))
+        if not many:
+            return kind, True, "null" in several
+    elif len(plain) == 1:
+        if schema.get("pattern") == _KEY:
+            return Kind.KEY, False, "null" in several
+        known = _FROM_JSON.get((plain[0], schema.get("format"))) or _FROM_JSON.get((plain[0], None))
+        if known is not None:
+            return known, False, "null" in several
+    why = f"{member!r} is not a string, number, boolean, date or time, nor a list of them; a field holds nothing else"
+    raise TypeInvalid(type=type, why=why)
+
+
+def _from_avro(schema: Mapping[str, Any], name: str | None) -> MessageType:
+    called = name or schema.get("called") or schema.get("name")
+    if not isinstance(called, str) or not isinstance(schema.get("fields"), list):
+        raise TypeInvalid(type=str(called), why="a record of Avro has a name and fields")
+    fields = []
+    for each in schema["fields"]:
+        if not isinstance(each, dict) or "type" not in each or not isinstance(each.get("name"), str):
+            raise TypeInvalid(type=called, why="a field of Avro has a name and a type")
+        own = each.get("called") or each["name"]
+        several = each["type"] if isinstance(each["type"], list) else [each["type"]]
+        plain = [one for one in several if one != "null"]
+        many = len(plain) == 1 and isinstance(plain[0], dict) and plain[0].get("type") == "array"
+        kind = _avro_kind(plain[0]["items"] if many else plain[0]) if len(plain) == 1 else None
+        if kind is None:
+            raise TypeInvalid(type=called, why=f"{own!r} is of a type that a field cannot hold: {each['type']}")
+        fields.append(Field(own, kind, many, "null" not in several))
+    return MessageType(called, tuple(fields))
+
+
+def _avro_kind(schema: Any) -> Kind | None:
+    if isinstance(schema, dict):
+        special = schema.get("logicalType") or schema.get("kind")
+        return _FROM_AVRO.get(special) if special in _FROM_AVRO else _avro_kind(schema.get("type"))
+    return _FROM_AVRO.get(schema) if isinstance(schema, str) else None
+
+
+def as_form(type: MessageType) -> str:
+    """A form for a type, as a file that can be loaded: one line for each field.
+
+    In a drawing ``_`` is a blank, so a field ``order_id`` is called ``order id``; bodies may have either name.
+    """
+    names = {field.name: " ".join(field.name.split("_")) for field in type.fields}
+    for name, drawn in names.items():
+        if drawn != drawn.strip() or "  " in drawn:
+            why = f"a field of a form cannot be called {name!r}: no '_' around it, and not two together"
+            raise TypeInvalid(type=type.name, why=why)
+    width = max(map(len, names.values()))
+    drawing = [f"| {name}: {'_' * (width - len(name) + 20)} |" for name in names.values()]
+    fields = []
+    for each in type.fields:
+        kind, rule = f"list of {each.kind}" if each.many else str(each.kind), "required" if each.required else "free"
+        fields.append(f"field {names[each.name]} {kind} {rule}")
+    return "\n".join([f"type {type.name}", *drawing, *fields]) + "\n"

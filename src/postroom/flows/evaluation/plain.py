@@ -1,0 +1,179 @@
+"""Arcs by their plain meaning, in a worker: what few events lead to, without a plan of Spark.
+
+Values, order and failures are those of Spark's columns; tests compare both on generated graphs and values.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from postroom.flows.evaluation.meaning import make, matched
+from postroom.flows.evaluation.paths import NO_VALUE, ArcPaths, PathStep
+from postroom.flows.graph.graph import Graph
+from postroom.flows.language.arithmetic import NoValue, widened
+from postroom.flows.language.definitions import Arc, Merge, Select, Transform
+from postroom.flows.language.tables import Rows
+from postroom.flows.language.types import Tuple
+from postroom.flows.language.values import canonical, fitted, label, parse_event
+
+if TYPE_CHECKING:
+    from postroom.engine.spark.worker import Bounds
+    from postroom.engine.steps.effects import Arrival
+    from postroom.model.message import Stored
+
+
+class Delivery(NamedTuple):
+    """What one arc delivers of one event."""
+
+    place: int  # the number of its step on the ways from the space
+    body: str | None = None  # None if it is what came in, as it came
+    failure: str | None = None  # why it delivers nothing
+
+
+Deliveries = Mapping[int, Sequence[Delivery]]  # by the numbers of events
+
+
+@dataclass(frozen=True)
+class FlowTask:
+    """Sends the events of one space through the arcs behind it; those put ``aside`` only tell why."""
+
+    graph: Graph
+    kept: frozenset[str]  # places that keep what arrives
+    rows: Mapping[str, Rows]  # of tables
+    space: str
+    aside: Mapping[str, str]
+
+    @property
+    def origin(self) -> object:
+        return self
+
+    def begin(self) -> None:
+        """There is nothing to load."""
+
+    def read(self, chunk: bytes) -> list[tuple[int, str]]:
+        return [(number, body) for number, body in json.loads(chunk)]
+
+    def keys(self, work: list[tuple[int, str]]) -> tuple[list[int], list[int]]:
+        raise NotImplementedError("workers of the engine read nothing in the store")
+
+    def complete(self, work: list[tuple[int, str]], messages: Mapping[int, Stored]) -> list[tuple[int, str]]:
+        raise NotImplementedError("workers of the engine read nothing in the store")
+
+    def answer(self, work: list[tuple[int, str]], bounds: Bounds | None, size: int) -> bytes:
+        return _within(bounds, size, lambda: _packed([(number, list(self.deliveries(body))) for number, body in work]))
+
+    @cached_property
+    def cost(self) -> int:
+        """How often an event may meet an arc, or a row: what comes of a join meets all that lies behind it again."""
+        met = {-1: 1}
+        for step in self.steps:
+            does = step.arc.does
+            join = does.join if isinstance(does, Transform) else None
+            met[step.number] = met[step.before] * (1 if join is None else max(1, len(self.rows[join.table])))
+        return sum(met.values())
+
+    @cached_property
+    def steps(self) -> list[PathStep]:
+        return ArcPaths(self.graph, self.kept, self.aside).ways(self.space)
+
+    @cached_property
+    def _unchanged(self) -> set[int]:
+        return ArcPaths(self.graph, self.kept, self.aside).unchanged(self.space)
+
+    @cached_property
+    def _tables(self) -> dict[str, list[Any]]:
+        """The rows of each table, as values of its type."""
+        return {name: list(_read(self.graph, name, rows)) for name, rows in self.rows.items()}
+
+    def deliveries(self, body: str) -> Iterator[Delivery]:
+        """What each arc on each way delivers of an event, in the order of the arcs: first those of the space itself."""
+        event = parse_event(body, self.graph.spaces[self.space].type, self.space)
+        reached: dict[int, list[Any]] = {-1: [event]}
+        for step in self.steps:
+            arc, target = step.arc, self.graph.spaces[step.arc.target].type
+            after = reached[step.number] = []
+            for passed in (each for before in reached[step.before] for each in self._passed(arc, before)):
+                if passed is NoValue:
+                    why = self.aside.get(arc.full_name, NO_VALUE)
+                    yield Delivery(step.number, failure=f"arc {arc.name}: {why}")
+                    continue
+                after.append(passed)
+                if arc.target in self.kept:
+                    yield Delivery(step.number, None if step.number in self._unchanged else canonical(passed, target))
+
+    def _passed(self, arc: Arc, event: Any) -> Iterator[Any]:
+        """What an arc makes of an event: nothing, one, or with a join one for each row; ``NoValue`` if it cannot."""
+        if arc.full_name in self.aside:
+            yield NoValue
+            return
+        source, target = (self.graph.spaces[name].type for name in (arc.source, arc.target))
+        if isinstance(arc.does, Merge):
+            yield widened(event, source, target)
+            return
+        rows: list[Any] = [()]
+        if isinstance(arc.does, Transform) and arc.does.join is not None:
+            join, type = arc.does.join, self.graph.tables[arc.does.join.table].type
+            rows = [((join.pattern, type, row),) for row in self._tables[join.table]]
+        for row in rows:
+            try:
+                bound = matched([(arc.does.pattern, source, event), *row])
+                if bound is None:
+                    continue
+                if isinstance(arc.does, Select):
+                    yield widened(event, source, target)
+                else:
+                    yield make(arc.does.result, target, bound)
+            except NoValue:
+                yield NoValue
+
+
+def _read(graph: Graph, table: str, rows: Rows) -> Iterator[Any]:
+    type = graph.tables[table].type
+    assert isinstance(type, Tuple), "a check sees to it"
+    names = [label(type, place) for place in range(len(type.fields))]
+    return (fitted(dict(zip(names, row, strict=True)), type, table) for row in rows)
+
+
+def _within(bounds: Bounds | None, size: int, work: Callable[[], bytes]) -> bytes:
+    if bounds is None:
+        return work()
+    with bounds.deadline(size):
+        return work()
+
+
+def _packed(work: object) -> bytes:
+    return json.dumps(work, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+# --- in the engine -----------------------------------------------------------------------------------------------
+
+
+def task(
+    graph: Graph, kept: frozenset[str], rows: Mapping[str, Rows], space: str, aside: Mapping[str, str]
+) -> FlowTask:
+    """The task for events of a space, with no more of the graph than lies behind it."""
+    steps = ArcPaths(graph, kept, aside).ways(space)
+    arcs = {id(step.arc): step.arc for step in steps}
+    names = {space, *(arc.target for arc in arcs.values())}
+    tables = {
+        arc.does.join.table for arc in arcs.values() if isinstance(arc.does, Transform) and arc.does.join is not None
+    }
+    behind = Graph(
+        spaces={name: graph.spaces[name] for name in names},
+        tables={name: graph.tables[name] for name in tables},
+        arcs={str(number): (arc, arc) for number, arc in enumerate(arcs.values())},
+    )
+    return FlowTask(behind, kept & names, {name: rows[name] for name in tables}, space, aside)
+
+
+def packed(arrivals: Sequence[Arrival]) -> bytes:
+    """Events as they travel."""
+    return _packed([(arrival.order, arrival.body) for arrival in arrivals])
+
+
+def unpacked(answer: bytes) -> Deliveries:
+    return {number: [Delivery(*each) for each in some] for number, some in json.loads(answer)}

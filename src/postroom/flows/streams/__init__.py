@@ -1,0 +1,1 @@
+"""Streams from outside: micro-batches of Spark between a source and a sink, through the graph of a room."""

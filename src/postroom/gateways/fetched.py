@@ -1,0 +1,26 @@
+"""The transport of partners who fetch their messages: these wait in the queue until a program or a rule takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from postroom.gateways.transport import Letter, Sent, Setting, Undelivered
+from postroom.store.tables.endpoints import FETCHED, Endpoint
+
+
+class FetchedTransport:
+    name = "fetched"
+    settings: tuple[Setting, ...] = ()
+
+    def check(self, settings: Mapping[str, Any]) -> frozenset[str]:
+        return frozenset({FETCHED})
+
+    def outgoing(self, letter: Letter) -> Sent:
+        raise Undelivered("the partner fetches its messages", final=True)
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+    def probe(self, endpoint: Endpoint) -> str:
+        return "messages wait in their queue until someone receives them"

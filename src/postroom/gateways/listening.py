@@ -1,0 +1,73 @@
+"""Servers for what comes from outside, in a process of their own: until a signal ends them."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any, Protocol
+
+import uvicorn
+
+Place = tuple[str, int]
+
+
+class Served(Protocol):
+    """What has the servers of a room."""
+
+    def http_app(self) -> Any: ...
+
+    def mail_server(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> AbstractContextManager[Any]: ...
+
+
+class _Server(uvicorn.Server):
+    """Says when it listens."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+
+def listen(
+    served: Served,
+    http: Place | None,
+    smtp: Place | None,
+    certificate: str | None,
+    key: str | None,
+    say: Callable[[str], None],
+) -> None:
+    """Serve at these places; a signal ends it."""
+    with ExitStack() as servers:
+        if smtp is not None:
+            tls = None
+            if certificate is not None:
+                tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+                tls.load_cert_chain(certificate, key)
+            mail = servers.enter_context(served.mail_server(*smtp, tls))
+            say(f"mail is taken in at {smtp[0]}:{mail.port}")
+        if http is None:
+            ended = threading.Event()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: ended.set())
+            ended.wait()
+            return
+        config = uvicorn.Config(
+            served.http_app(),
+            host=http[0],
+            port=http[1],
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
+            log_level="warning",
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=30,
+            limit_concurrency=2_000,
+        )
+        _Server(config, lambda: say(f"messages are taken in at {http[0]}:{http[1]}")).run()

@@ -1,0 +1,318 @@
+"""Messages of outgoing gateway queues go to partners: what was committed is sent, or ends as an error message.
+
+Each is a row of the outbox from the commit that put it into its queue. What follows from an attempt (the message is
+processed, a reply is a new message, a failure an error message) is one commit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from postroom.engine.dispatch import Attempts, Gateway, Outcome, Tried
+from postroom.engine.steps.effects import Document
+from postroom.engine.steps.failures import Failure
+from postroom.errors import BodyError, EntryRefused, SchemaInvalid
+from postroom.gateways.media import draft_of
+from postroom.gateways.reliable.source import Numbered, Source, give_numbers, note_end
+from postroom.gateways.soap.terms import terms_of
+from postroom.gateways.soap.transport import SoapTransport
+from postroom.gateways.transport import Letter, Reply, Sent, Transport, Undelivered
+from postroom.limits import GATEWAY_ATTEMPTS, GATEWAY_RUN, OUTBOX_BACKOFF_SECONDS
+from postroom.model.key import key_text
+from postroom.model.message import Draft, Stored
+from postroom.model.moment import to_datetime
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.batch import Batch, Change, Put, Take
+from postroom.store.kernel.outbox import SENDING, Effect
+from postroom.store.kernel.queues import Queue
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.endpoints import ANSWER, OUT, REPLY, Endpoint, Port
+
+
+class Entry(Protocol):
+    """How messages from outside, and errors, get into the room's queues."""
+
+    def entered(
+        self, tx: Transaction, queue: Queue, arrived: Sequence[tuple[Draft, Mapping[str, Any]]]
+    ) -> list[Put | EntryRefused]: ...
+
+    def failed(
+        self, tx: Transaction, failure: Failure, queue: str, document: Document, properties: Mapping[str, Any]
+    ) -> Put: ...
+
+
+class OutgoingGateway(Gateway):
+    kind = SENDING
+    run = GATEWAY_RUN
+
+    def __init__(self, store: Store, transports: Mapping[str, Transport], entry: Entry) -> None:
+        self._store = store
+        soap = transports.get(SoapTransport.name)
+        self._source = Source(store, soap) if isinstance(soap, SoapTransport) else None
+        self._letters: dict[int, Letter | Undelivered] = {}  # of runs that have begun, read at once
+        self._transports = transports
+        self._entry = entry
+
+    def act(self, effect: Effect) -> Outcome:
+        letter = self._letters.pop(effect.id, None) or self._store.read(lambda tx: _found(tx, effect))
+        if isinstance(letter, Undelivered):
+            return Outcome(False, {"outcome": str(letter)}, final=True, found=letter)
+        policy = _policy(letter)
+        try:
+            if effect.attempts >= policy.most:
+                raise _given_up(effect)
+            sent: Sent | Undelivered = self._send(letter)
+        except Undelivered as error:
+            sent = error
+        return _outcome(sent, policy)
+
+    # --- reliable messaging ---
+
+    def attempting(self, tx: Transaction, run: Sequence[Effect]) -> None:
+        port = tx.endpoints.port(str(run[0].payload.get("queue")))
+        if port is None or port.direction != OUT or port.terms is None or not terms_of(port.terms).reliable:
+            return
+        endpoint = tx.endpoints.find(port.endpoint)
+        if endpoint is not None:
+            keys = [effect.message for effect in run if effect.message is not None]
+            give_numbers(tx, port.queue, endpoint.mark, keys)
+
+    def act_together(self, run: Sequence[Effect]) -> list[Outcome] | None:
+        begun, letters = self._store.read(lambda tx: _begun(tx, run))
+        if self._source is None or not any(begun):
+            self._letters |= letters
+            return None
+        sent: dict[int, Sent | Undelivered] = {}
+        ready = []
+        for effect, numbered in zip(run, begun, strict=True):
+            if numbered is None or isinstance(numbered, Undelivered):
+                sent[effect.id] = numbered or Undelivered("it has no number yet", tried=False)
+            elif effect.attempts >= _policy(numbered.letter).most:
+                sent[effect.id] = _given_up(effect)
+            else:
+                ready.append((effect, numbered))
+        queue = str(run[0].payload["queue"])
+        results = self._source.send(queue, [numbered for _, numbered in ready]) if ready else []
+        sent |= {effect.id: result for (effect, _), result in zip(ready, results, strict=True)}
+        policy = next(_policy(each.letter) for each in begun if isinstance(each, Numbered))
+        return [_outcome(sent[effect.id], policy) for effect in run]
+
+    def recorded(self, run: Sequence[Effect]) -> None:
+        """A sequence that has a gap, or enough messages, is ended at once."""
+        for effect in run:
+            self._letters.pop(effect.id, None)
+        queue = str(run[0].payload["queue"])
+        known = self._store.read(lambda tx: _finishing(tx, queue))
+        if known is not None and self._source is not None:
+            self._source.finish(queue, known)
+
+    def _send(self, letter: Letter) -> Sent:
+        if letter.endpoint.transport == ANSWER:
+            _check_answer(letter)
+            return Sent("answered")
+        transport = self._transports.get(letter.endpoint.transport)
+        if transport is None:
+            raise Undelivered(f"this program has no transport {letter.endpoint.transport}")
+        return transport.outgoing(letter)
+
+    def conclude(self, tx: Transaction, ended: Tried) -> None:
+        together: list[Change] = []  # messages that are sent, and nothing follows from it
+        ports: dict[str, Port | None] = {}
+        for effect, outcome in ended:
+            if not outcome.done:
+                tx.outbox.drop(effect)  # its error message has what was to be sent
+            note_end(tx, effect.message or 0, done=outcome.done)
+            stored = tx.messages.find(effect.message or 0)
+            if stored is None:
+                continue
+            if stored.queue not in ports:
+                ports[stored.queue] = tx.endpoints.port(stored.queue)
+            changes = self._following(tx, stored, ports[stored.queue], effect, outcome)
+            together += changes
+            if not all(isinstance(change, Take) for change in changes):
+                Batch(tx).write(together, 0)  # what comes next sees what has entered
+                together = []
+        Batch(tx).write(together, 0)
+
+    def _following(
+        self, tx: Transaction, stored: Stored, port: Port | None, effect: Effect, outcome: Outcome
+    ) -> list[Change]:
+        """What an end brings about: the message is processed, and there may be an error or a reply."""
+        queue = tx.queues.named(stored.queue)
+        assert queue is not None
+        reply, done = outcome.found, outcome.done
+        if done and reply is None and port is not None and port.direction == ANSWER:
+            done, reply = _answer(tx, stored)
+        changes: list[Change] = []
+        if not done:
+            failure = _failure(reply, outcome)
+            changes.append(self._error(tx, failure, stored))
+        elif isinstance(reply, Reply):
+            changes += self._reply(tx, stored, reply)
+        taken = _taken(tx, queue, stored, effect, str(outcome.result["outcome"]), failed=not done)
+        return changes if taken is None else [taken, *changes]
+
+    def _error(self, tx: Transaction, failure: Failure, stored: Stored) -> Put:
+        document = Document(stored.key, stored.format, stored.type, stored.body)
+        return self._entry.failed(tx, failure, stored.queue, document, json.loads(stored.properties))
+
+    def _reply(self, tx: Transaction, stored: Stored, reply: Reply) -> list[Change]:
+        """A message of the incoming gateway at the same port; without one, a reply is nobody's."""
+        port = tx.endpoints.port(stored.queue)
+        name = None if port is None else tx.endpoints.queue_at(port.endpoint, REPLY)
+        queue = None if name is None else tx.queues.named(name)
+        if queue is None or not reply.body:
+            return []
+        properties = json.loads(stored.properties)
+        system = {"sender": reply.sender, "request": key_text(stored.key)}
+        system["connection"] = properties.get("connection", key_text(stored.key))
+        try:
+            if reply.flaw is not None:
+                raise reply.flaw
+            (put,) = self._entry.entered(tx, queue, [(draft_of(reply.body, reply.media_type), system)])
+            if isinstance(put, EntryRefused):
+                raise put
+        except BodyError as error:
+            text = reply.body.decode(errors="backslashreplace").replace("\0", "\ufffd")
+            failure = Failure("message", error.code, f"a reply cannot be taken in: {error}")
+            document = Document(stored.key, "text", None, text)
+            return [self._entry.failed(tx, failure, queue.name, document, properties)]
+        return [put._replace(cause=stored.key)]
+
+
+def _letter(tx: Transaction, effect: Effect) -> Letter:
+    stored = tx.messages.find(effect.message or 0)
+    if stored is None:
+        raise Undelivered("the message is gone, so nothing is sent")
+    if not stored.sound:
+        raise Undelivered("the message does not match its hash, so nothing is sent")
+    port = tx.endpoints.port(stored.queue)
+    endpoint = None if port is None else tx.endpoints.find(port.endpoint)
+    if port is None or endpoint is None:
+        raise Undelivered(f"{stored.queue} has no gateway any more")
+    if port.direction == ANSWER:  # nothing goes out: whoever asked is waiting inside
+        endpoint = Endpoint(endpoint.name, ANSWER, endpoint.does, endpoint.settings, endpoint.mark)
+    return Letter(
+        f"{endpoint.mark}-{key_text(stored.key)}",
+        key_text(stored.key),
+        stored.queue,
+        stored.body,
+        stored.format,
+        stored.type,
+        to_datetime(stored.created),
+        json.loads(stored.properties),
+        endpoint,
+        port.terms,
+    )
+
+
+def _policy(letter: Letter) -> Attempts:
+    settings = letter.endpoint.settings
+    return Attempts(
+        int(settings.get("attempts", GATEWAY_ATTEMPTS)), float(settings.get("backoff", OUTBOX_BACKOFF_SECONDS))
+    )
+
+
+def _given_up(effect: Effect) -> Undelivered:
+    return Undelivered(f"given up: {effect.attempts} attempts ended without a result", final=True)
+
+
+def _outcome(sent: Sent | Undelivered, policy: Attempts) -> Outcome:
+    if isinstance(sent, Sent):
+        return Outcome(True, {"outcome": sent.outcome}, policy, found=sent.reply)
+    return Outcome(
+        False,
+        {"outcome": str(sent)},
+        policy,
+        final=sent.final,
+        tried=sent.tried,
+        after_seconds=sent.after_seconds,
+        found=sent,
+    )
+
+
+def _begun(
+    tx: Transaction, run: Sequence[Effect]
+) -> tuple[list[Numbered | Undelivered | None], dict[int, Letter | Undelivered]]:
+    """The messages of a run: with their numbers, if it is one of a sequence, else as they are."""
+    reliable = tx.sequences.outgoing(str(run[0].payload["queue"]))
+    if reliable:
+        return [_numbered(tx, effect) for effect in run], {}
+    return [], {effect.id: _found(tx, effect) for effect in run}
+
+
+def _found(tx: Transaction, effect: Effect) -> Letter | Undelivered:
+    try:
+        return _letter(tx, effect)
+    except Undelivered as error:
+        return error
+
+
+def _numbered(tx: Transaction, effect: Effect) -> Numbered | Undelivered | None:
+    """A message with its number; why it cannot be sent; None if it is not of a sequence."""
+    numbered = tx.sequences.numbered(effect.message or 0)
+    if numbered is None:
+        return None
+    letter = _found(tx, effect)
+    if isinstance(letter, Undelivered):
+        letter.final = True
+        return letter
+    return Numbered(letter, numbered.sequence, numbered.number, effect.attempts + 1 >= _policy(letter).most)
+
+
+def _finishing(tx: Transaction, queue: str) -> Letter | None:
+    """Somewhere to send the end of a sequence to, if one of a queue has ended."""
+    port = tx.endpoints.port(queue)
+    endpoint = None if port is None else tx.endpoints.find(port.endpoint)
+    if port is None or endpoint is None or port.terms is None:
+        return None
+    if not any(each.ended for each in tx.sequences.outgoing(queue)):
+        return None
+    return Letter("", "", queue, "", "xml", None, to_datetime(tx.now), {}, endpoint, port.terms)
+
+
+def _answer(tx: Transaction, stored: Stored) -> tuple[bool, Undelivered | None]:
+    """The message is what a request gets; one that nobody waits for, or that was answered, is an error."""
+    connection = json.loads(stored.properties).get("connection")
+    if isinstance(connection, str) and tx.requests.answer(connection, stored.key):
+        return True, None
+    return False, Undelivered("no request waits for this answer", disconnected=str(connection))
+
+
+def _check_answer(letter: Letter) -> None:
+    """An answer that the interface does not know is none; the request goes on waiting."""
+    if letter.terms is None:
+        return
+    try:
+        if letter.format != "xml":
+            raise SchemaInvalid(why="an answer is XML")
+        terms_of(letter.terms).is_fault(letter.body)
+    except SchemaInvalid as error:
+        raise Undelivered(str(error), final=True, kind="message", code=error.code) from None
+
+
+def _failure(cause: object, outcome: Outcome) -> Failure:
+    why = str(cause) if isinstance(cause, Undelivered) else str(outcome.result.get("outcome", ""))
+    if isinstance(cause, Undelivered) and cause.disconnected is not None:
+        return Failure("network", "disconnected", why, kinds=(("disconnectedTransport", cause.disconnected),))
+    if isinstance(cause, Undelivered):
+        return Failure(cause.kind, cause.code, why, kinds=cause.kinds)
+    return Failure("network", "refused", why, kinds=(("refusedMessage", ""),))
+
+
+def _taken(tx: Transaction, queue: Queue, stored: Stored, effect: Effect, outcome: str, *, failed: bool) -> Take | None:
+    """The message is processed, unless who watches its queue has made it so, or will; its history says it was sent."""
+    if stored.processed is not None or tx.messages.is_reserved(stored.key) or tx.messages.is_set_aside(stored.key):
+        return None
+    if tx.queues.watcher(queue) is not None:  # a step may have it in hand, and takes it
+        return None
+    if not failed:
+        detail = {"effect": effect.id, "outcome": outcome}
+        seq = tx.journal.add(
+            "sent", message=stored.key, prior=stored.last, source=queue.id, target=queue.id, detail=detail
+        )
+        tx.messages.set_last_line(stored.key, seq)
+        stored = stored._replace(last=seq)
+    return Take(queue, stored, sliced=True, failed=failed)

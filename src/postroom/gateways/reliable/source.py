@@ -1,0 +1,298 @@
+"""The side that sends: a message has a number in a sequence before it goes out, and until it is acknowledged.
+
+Numbers are given in the commit that notes the attempt, and are forgotten in the commit that notes the end. Several
+messages are under way at a time; the partner puts them in order. A sequence that has a gap, because a message was given
+up, gets no more numbers: it is terminated, and the next one begins.
+
+A partner may have no way to acknowledge one-way messages as it answers. It gets them one after another; then its
+sequence is closed, and the answer to that says what has come. The rest has new numbers in the next sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import NamedTuple
+from uuid import uuid4
+
+from postroom.gateways.reliable import protocol
+from postroom.gateways.soap.terms import Terms, terms_of
+from postroom.gateways.soap.transport import Answered, FaultReceived, SoapTransport, action_of
+from postroom.gateways.transport import Letter, Sent, Undelivered
+from postroom.limits import SEQUENCE_AT_ONCE, SEQUENCE_MESSAGES
+from postroom.model.soap import Envelope, addressed, name_of
+from postroom.model.wsdl import Operation
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.sequences import OutSequence
+
+_CLOSED = "SequenceClosed"
+_LOST = ("UnknownSequence", "SequenceTerminated", _CLOSED)
+_ENDINGS = 3  # attempts to close or terminate a sequence at once; then it is tried with the next message
+_REPEATS = 3  # of a message whose answer was lost, before the next attempt
+
+
+class Numbered(NamedTuple):
+    """A message with its place in a sequence."""
+
+    letter: Letter
+    sequence: int
+    number: int
+    last: bool  # there is no attempt after this one
+
+
+Result = Sent | Undelivered
+Posted = tuple[Operation | None, Answered | Undelivered]  # the operation of a message, and what came of it
+
+
+def give_numbers(tx: Transaction, queue: str, mark: str, messages: Sequence[int]) -> None:
+    """Numbers for messages that have none, in their order."""
+    fresh = [key for key in messages if tx.sequences.numbered(key) is None]
+    if not fresh:
+        return
+    known = tx.sequences.outgoing(queue)
+    for each in known:
+        if not each.ended and (each.mark != mark or each.upto >= SEQUENCE_MESSAGES):
+            tx.sequences.end(each.id)
+    current = known[-1] if known else None
+    if current is None or current.ended or current.mark != mark or current.upto >= SEQUENCE_MESSAGES:
+        current = tx.sequences.begin(queue, mark)
+    tx.sequences.number(current, fresh)
+
+
+def note_end(tx: Transaction, message: int, *, done: bool) -> None:
+    """A message is acknowledged, or given up: then its sequence has a gap, and ends."""
+    numbered = tx.sequences.numbered(message)
+    if numbered is not None:
+        tx.sequences.unnumber(message)
+        if not done:
+            tx.sequences.end(numbered.sequence)
+
+
+class Source:
+    def __init__(self, store: Store, soap: SoapTransport) -> None:
+        self._store = store
+        self._soap = soap
+        self._acknowledging: set[str] = set()  # sequences whose partner acknowledges as it answers
+
+    def send(self, queue: str, numbered: Sequence[Numbered]) -> list[Result]:
+        """Send messages of one queue: sequence by sequence, each after the end of the one before it."""
+        results: dict[int, Result] = {}
+        blocked: Undelivered | None = None
+        for sequence in self._store.read(lambda tx: tx.sequences.outgoing(queue)):
+            members = [each for each in numbered if each.sequence == sequence.id]
+            if blocked is None and sequence.ended and not members:
+                blocked = self._terminated(sequence, numbered[0].letter)
+            if blocked is None and members:
+                try:
+                    results |= self._transmitted(self._created(sequence, members[0].letter), members)
+                except Undelivered as error:
+                    results |= {id(member): error for member in members}
+                if sequence.ended or any(isinstance(results[id(member)], Undelivered) for member in members):
+                    blocked = Undelivered("it waits for the end of the sequence before it", tried=False)
+            else:
+                results |= {id(member): blocked for member in members if blocked is not None}
+        return [results[id(each)] for each in numbered]
+
+    def finish(self, queue: str, letter: Letter) -> None:
+        """Terminate what has ended and has no message under way."""
+        for sequence in self._store.read(lambda tx: tx.sequences.outgoing(queue)):
+            for _ in range(_ENDINGS):
+                if not sequence.ended or self._terminated(sequence, letter) is None:
+                    break
+
+    def _created(self, sequence: OutSequence, letter: Letter) -> OutSequence:
+        if sequence.identifier is not None:
+            return sequence
+        answered = self._control(letter, "CreateSequence", protocol.create_sequence())
+        content = None if answered is None else answered.content()
+        identifier = "" if content is None else protocol.identifier_of(content)
+        if not identifier:
+            raise Undelivered("the partner made no sequence", after_seconds=1.0)
+        self._store.transact("sequence", lambda tx: tx.sequences.name(sequence, identifier))
+        return sequence._replace(identifier=identifier)
+
+    def _terminated(self, sequence: OutSequence, letter: Letter) -> Undelivered | None:
+        """End a sequence all of whose messages have ended; why that is not possible yet."""
+        if self._store.read(lambda tx: tx.sequences.pending(sequence.id)):
+            return Undelivered("it waits for messages of the sequence before it", tried=False)
+        if sequence.identifier is not None and sequence.mark == letter.endpoint.mark:
+            try:
+                body = protocol.ending("TerminateSequence", sequence.identifier, sequence.upto)
+                self._control(letter, "TerminateSequence", body)
+            except FaultReceived as error:
+                if not _is_lost(error):
+                    return Undelivered(str(error), tried=False, after_seconds=1.0)
+            except Undelivered as error:
+                return Undelivered(str(error), disconnected=error.disconnected, after_seconds=error.after_seconds)
+        self._store.transact("sequence", lambda tx: tx.sequences.remove(sequence))
+        return None
+
+    def _control(self, letter: Letter, name: str, body: str, headers: Sequence[str] = ()) -> Envelope | None:
+        action = protocol.action(name)
+        heads = [*self._addressed(letter, action, f"urn:uuid:{uuid4()}"), *headers]
+        plain = replace(letter, number=uuid4().hex)
+        return self._soap.exchange(_terms(letter), plain, action, heads, body, patient=True).envelope
+
+    @staticmethod
+    def _addressed(letter: Letter, action: str, id: str) -> list[str]:
+        return addressed(action, id, to=letter.endpoint.settings["address"], reply_to=protocol.ANONYMOUS)
+
+    def _transmitted(self, sequence: OutSequence, members: Sequence[Numbered]) -> dict[int, Result]:
+        posted = self._all_posted(sequence, members)
+        identifier = sequence.identifier or ""
+        ranges = [pair for _, answered in posted for pair in _acknowledged(answered, identifier)]
+        unsaid = [
+            each
+            for each, (_, answered) in zip(members, posted, strict=True)
+            if isinstance(answered, Answered) and not protocol.within(each.number, ranges)
+        ]
+        if unsaid:
+            ranges += self._asked(sequence, members[0].letter)
+        final = None
+        if (unsaid and not ranges) or any(_is_closed(answered) for _, answered in posted):
+            final = self._closed(sequence, members)
+        if final is not None:
+            ranges = final
+            posted = [
+                (operation, _accounted(answered, came=protocol.within(each.number, final)))
+                for each, (operation, answered) in zip(members, posted, strict=True)
+            ]
+        return {
+            id(each): self._result(each, operation, answered, protocol.within(each.number, ranges))
+            for each, (operation, answered) in zip(members, posted, strict=True)
+        }
+
+    def _closed(self, sequence: OutSequence, members: Sequence[Numbered]) -> list[tuple[int, int]] | None:
+        """All that has come, by a partner that takes no more of a sequence; the rest gets other numbers.
+
+        None if the partner does not say. It is asked again with the next attempt: the sequence has ended here before.
+        """
+        self._store.transact("sequence", lambda tx: tx.sequences.end(sequence.id))
+        ranges = self._accounted(sequence, members[0].letter)
+        if ranges is not None:
+            missing = [each.number for each in members if not protocol.within(each.number, ranges)]
+            self._store.transact("sequence", lambda tx: tx.sequences.take_back(sequence.id, missing))
+        return ranges
+
+    def _accounted(self, sequence: OutSequence, letter: Letter) -> list[tuple[int, int]] | None:
+        """What the partner has of a sequence that it closes."""
+        identifier = sequence.identifier or ""
+        body = protocol.ending("CloseSequence", identifier, sequence.upto)
+        for _ in range(_ENDINGS):
+            try:
+                envelope = self._control(letter, "CloseSequence", body)
+            except FaultReceived:
+                return None
+            except Undelivered:
+                continue
+            known = envelope is not None and protocol.accounts_for(envelope, identifier)
+            return protocol.acknowledged(envelope, identifier) if envelope is not None and known else None
+        return None
+
+    def _all_posted(self, sequence: OutSequence, members: Sequence[Numbered]) -> list[Posted]:
+        """Several at a time, if the partner acknowledges as it answers; requests that have a reply one after another,
+        for what is out of order has none."""
+        if any(_has_reply(member.letter) for member in members):
+            return self._one_by_one(sequence, members, 1)
+        identifier = sequence.identifier or ""
+        first: list[Posted] = []
+        if identifier not in self._acknowledging:
+            first = [self._posted(sequence, members[0])]
+            if not _acknowledged(first[0][1], identifier):
+                return self._one_by_one(sequence, members, _REPEATS, first)
+            self._acknowledging.add(identifier)
+        with ThreadPoolExecutor(min(SEQUENCE_AT_ONCE, len(members)), "postroom-sequence") as pool:
+            return [*first, *pool.map(lambda each: self._posted(sequence, each), members[len(first) :])]
+
+    def _one_by_one(
+        self, sequence: OutSequence, members: Sequence[Numbered], repeats: int, begun: Sequence[Posted] = ()
+    ) -> list[Posted]:
+        """Each when the one before it was answered."""
+        posted = list(begun)
+        for each in members[len(begun) :]:
+            last = posted[-1][1] if posted else None
+            if isinstance(last, Undelivered) and not last.final:
+                posted.append((None, Undelivered("it waits for the one before it", tried=False)))
+                continue
+            for _ in range(repeats):
+                made = self._posted(sequence, each)
+                if not (isinstance(made[1], Undelivered) and made[1].disconnected):
+                    break
+            posted.append(made)
+        return posted
+
+    def _posted(self, sequence: OutSequence, each: Numbered) -> Posted:
+        letter, terms = each.letter, _terms(each.letter)
+        operation = None
+        try:
+            operation = self._soap.operation(terms, letter)
+            heads = self._addressed(letter, action_of(terms, operation), f"urn:postroom:{letter.number}")
+            identifier = sequence.identifier or ""
+            heads += [protocol.sequence(identifier, each.number), protocol.ack_requested(identifier)]
+            return operation, self._soap.exchange(terms, letter, operation.action, heads, letter.body, patient=True)
+        except Undelivered as error:
+            return operation, error
+
+    def _asked(self, sequence: OutSequence, letter: Letter) -> list[tuple[int, int]]:
+        """What has come, asked for by itself."""
+        identifier = sequence.identifier or ""
+        try:
+            envelope = self._control(letter, "AckRequested", "", [protocol.ack_requested(identifier)])
+        except Undelivered:
+            return []
+        return [] if envelope is None else protocol.acknowledged(envelope, identifier)
+
+    def _result(
+        self, each: Numbered, operation: Operation | None, answered: Answered | Undelivered, acked: bool
+    ) -> Result:
+        if isinstance(answered, FaultReceived):
+            if _is_lost(answered):
+                why = f"the partner has lost the sequence: {answered}; whether it has the message is not known"
+                return Undelivered(why, final=True, code="sequence-lost")
+            return answered
+        if isinstance(answered, Undelivered):
+            if acked and answered.tried and (operation is None or operation.output is None or each.last):
+                return Sent("acknowledged")
+            return answered
+        if not acked:
+            return Undelivered("the partner did not acknowledge it")
+        assert operation is not None
+        return Sent("acknowledged", self._soap.reply(_terms(each.letter), operation, answered))
+
+
+def _terms(letter: Letter) -> Terms:
+    assert letter.terms is not None
+    return terms_of(letter.terms)
+
+
+def _has_reply(letter: Letter) -> bool:
+    operation = _terms(letter).contract.sending(name_of(letter.body)) if letter.format == "xml" else None
+    return operation is not None and operation.output is not None
+
+
+def _acknowledged(answered: Answered | Undelivered, identifier: str) -> list[tuple[int, int]]:
+    answer = answered.answered if isinstance(answered, FaultReceived) else answered
+    if isinstance(answer, Undelivered) or answer.envelope is None:
+        return []
+    return protocol.acknowledged(answer.envelope, identifier)
+
+
+def _is_lost(error: FaultReceived) -> bool:
+    return _code(error) in _LOST
+
+
+def _is_closed(answered: Answered | Undelivered) -> bool:
+    return isinstance(answered, FaultReceived) and _code(answered) == _CLOSED
+
+
+def _code(error: FaultReceived) -> str:
+    return (error.fault.subcode or error.fault.code).rpartition(":")[2]
+
+
+def _accounted(answered: Answered | Undelivered, *, came: bool) -> Answered | Undelivered:
+    """What is known of a message whose sequence was closed: that it was too late for it is no attempt."""
+    if _is_closed(answered):
+        return Undelivered("its sequence was closed before it came", tried=came)
+    return answered

@@ -1,0 +1,148 @@
+"""The transport SOAP 1.1 and 1.2: a message in an envelope, to the operation whose input it is.
+
+It goes out by the transport HTTP, with all its bounds. What the interface does not know is not sent, and what it does
+not know of is no reply; a fault is the end of its message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from postroom.errors import SchemaInvalid
+from postroom.gateways.http import LATER, HttpTransport
+from postroom.gateways.soap import security
+from postroom.gateways.soap.terms import Terms, terms_of
+from postroom.gateways.transport import Letter, Reply, Sent, Setting, Undelivered, reference
+from postroom.model.soap import MEDIA_TYPES, Envelope, EnvelopeInvalid, Fault, addressed, read_envelope, written
+from postroom.model.wsdl import Operation
+from postroom.model.xml import is_harmless
+from postroom.store.tables.endpoints import Endpoint
+
+_OF_HTTP = (
+    "address origins private ca certificate key token username password path in-token headers wait attempts backoff "
+    "seconds"
+).split()
+
+
+class Answered(NamedTuple):
+    """What came back: an envelope, or nothing."""
+
+    status: int
+    envelope: Envelope | None
+    sender: str
+    retry_after: float
+
+
+class SoapTransport:
+    name = "soap"
+    settings = (
+        *(setting for setting in HttpTransport.settings if setting.name in _OF_HTTP),
+        Setting("wss-username", "the name in the token of WS-Security"),
+        Setting("wss-password", "where the password of the token is", reference),
+        Setting("wss-certificate", "a file with the certificate that we sign by"),
+        Setting("wss-key", "a file with its key, which also decrypts"),
+        Setting("wss-partner", "a file with the partner's certificate, which verifies and encrypts"),
+    )
+
+    def __init__(self, http: HttpTransport) -> None:
+        self._http = http
+
+    def check(self, settings: Mapping[str, Any]) -> frozenset[str]:
+        return self._http.check(settings)
+
+    def outgoing(self, letter: Letter) -> Sent:
+        terms = terms_of(letter.terms or "{}")
+        operation = self.operation(terms, letter)
+        signed = terms.security is not None and terms.security.sign
+        headers = addressed(action_of(terms, operation), f"urn:postroom:{letter.number}") if signed else []
+        answered = self.exchange(terms, letter, operation.action, headers, letter.body)
+        return Sent(f"HTTP {answered.status}", self.reply(terms, operation, answered))
+
+    @staticmethod
+    def operation(terms: Terms, letter: Letter) -> Operation:
+        """The operation of a message; one that does not fit the interface is not sent."""
+        try:
+            if letter.format != "xml":
+                raise SchemaInvalid(why="only XML messages go by SOAP")
+            return terms.operation(letter.body)
+        except SchemaInvalid as error:
+            raise Undelivered(str(error), final=True, code=error.code, kind="message") from None
+
+    def exchange(
+        self, terms: Terms, letter: Letter, action: str, headers: list[str], body: str, *, patient: bool = False
+    ) -> Answered:
+        """Send an envelope and read what comes back; raises ``Undelivered`` with a fault, too."""
+        version = terms.contract.version
+        envelope = written(version, headers, body)
+        if terms.security is not None:
+            envelope = security.protected(envelope, terms.security, letter.endpoint.settings, request=True)
+        fields = {"Content-Type": f"{MEDIA_TYPES[version]}; charset=utf-8", "Idempotency-Key": f'"{letter.number}"'}
+        if version == "1.1":
+            fields["SOAPAction"] = f'"{action}"'
+        elif action:
+            fields["Content-Type"] += f'; action="{action}"'
+        exchanged = self._http.exchange(
+            letter.endpoint, letter.properties.get("recipient"), "POST", fields, envelope.encode(), patient=patient
+        )
+        answered = self._answered(terms, letter.endpoint, *exchanged)
+        fault = None if answered.envelope is None else answered.envelope.fault()
+        later = answered.status in LATER and not (fault is not None and answered.status == 500)
+        if fault is not None and not later:
+            raise FaultReceived(fault, answered)
+        if not 200 <= answered.status < 300:
+            why = f"{answered.sender} answered {answered.status}{'' if fault is None else f': {fault}'}"
+            raise Undelivered(why, final=not later, after_seconds=answered.retry_after)
+        return answered
+
+    @staticmethod
+    def _answered(terms: Terms, endpoint: Endpoint, status: int, after: float, reply: Reply) -> Answered:
+        if not reply.body.strip() or "xml" not in reply.media_type.lower() or "multipart" in reply.media_type.lower():
+            if reply.body.strip() and 200 <= status < 300 and status != 202:
+                raise Undelivered(f"{reply.sender} answered {status} with {reply.media_type}, not SOAP", final=True)
+            return Answered(status, None, reply.sender, after)
+        try:
+            envelope = read_envelope(reply.body)
+        except EnvelopeInvalid as error:
+            raise Undelivered(f"{reply.sender} answered {status} with no envelope: {error}", final=True) from None
+        if terms.security is not None and envelope.fault() is None:  # who cannot read a request cannot sign the answer
+            try:
+                security.verify(envelope, terms.security, endpoint.settings, request=False)
+            except security.Unsafe as error:
+                why = f"what {reply.sender} answered is not as the policy says: {error}"
+                raise Undelivered(why, final=True, code="unsafe") from None
+        return Answered(status, envelope, reply.sender, after)
+
+    @staticmethod
+    def reply(terms: Terms, operation: Operation, answered: Answered) -> Reply | None:
+        """The message that came back; None if none did."""
+        message = None if answered.envelope is None else answered.envelope.message()
+        if message is None or operation.output is None:
+            return None
+        flaw = terms.check_reply(operation, message)
+        return Reply(message.encode(), "application/xml", answered.sender, flaw)
+
+    def probe(self, endpoint: Endpoint) -> str:
+        return self._http.probe(endpoint)
+
+    def close(self) -> None:
+        """Connections are those of the transport HTTP."""
+
+
+class FaultReceived(Undelivered):
+    """The partner answered with a fault."""
+
+    def __init__(self, fault: Fault, answered: Answered) -> None:
+        kinds = (("soapFault", fault.detail if is_harmless(f"<d>{fault.detail}</d>") else str(fault)),)
+        super().__init__(f"{answered.sender} answered with a fault: {fault}", final=True, code="fault", kinds=kinds)
+        self.fault = fault
+        self.answered = answered
+
+
+def action_of(terms: Terms, operation: Operation, answer: bool = False) -> str:
+    """The action of WS-Addressing, as its WSDL binding derives it where nothing else is said."""
+    if operation.action and not answer:
+        return operation.action
+    name = f"{operation.name}{'Response' if answer else 'Request'}"
+    sign = ":" if terms.contract.namespace.startswith("urn:") else "/"
+    return f"{terms.contract.namespace.rstrip('/')}{sign}{terms.contract.port}{sign}{name}"

@@ -1,0 +1,191 @@
+"""The protocol of transports: what an operator may set, how a message goes out, what comes of it.
+
+A transport is one file here. It has ``check`` (are these settings good?), ``outgoing`` (send one message) and
+``probe`` (does the partner answer?); ``incoming.py`` takes what a server of a transport has received.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from postroom.errors import BodyError, GatewayInvalid
+from postroom.limits import (
+    GATEWAY_ATTEMPTS_MAX,
+    GATEWAY_SECONDS_MAX,
+    GATEWAY_SETTING_CHARS_MAX,
+    OUTBOX_BACKOFF_SECONDS_MAX,
+    SECRET_BYTES_MAX,
+)
+from postroom.store.tables.endpoints import Endpoint
+
+
+class Setting(NamedTuple):
+    """One thing that an operator may say of an endpoint."""
+
+    name: str
+    about: str
+    read: Callable[[str], Any] = str
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A message on its way to a partner."""
+
+    number: str  # the same at every attempt, and given by no other room
+    key: str
+    queue: str
+    body: str
+    format: str
+    type: str | None
+    created: datetime
+    properties: Mapping[str, Any]
+    endpoint: Endpoint
+    terms: str | None = None  # of the interface of a Web Service
+
+
+class Reply(NamedTuple):
+    """What a partner answered."""
+
+    body: bytes
+    media_type: str
+    sender: str
+    flaw: BodyError | None = None  # why it is none that the interface knows
+
+
+class Sent(NamedTuple):
+    outcome: str  # for the journal
+    reply: Reply | None = None
+
+
+class Undelivered(Exception):
+    """A message was not taken by its partner, as far as is known."""
+
+    def __init__(
+        self,
+        why: str,
+        *,
+        disconnected: str | None = None,
+        final: bool = False,
+        tried: bool = True,
+        after_seconds: float = 0.0,
+        kind: str = "network",
+        code: str = "refused",
+        kinds: tuple[tuple[str, str], ...] = (("refusedMessage", ""),),
+    ) -> None:
+        super().__init__(why)
+        self.disconnected = disconnected  # the partner that could not be reached; None if it answered
+        self.final = final
+        self.tried = tried
+        self.after_seconds = after_seconds
+        self.kind = kind  # class and code of the error message, and more elements of it
+        self.code = code
+        self.kinds = kinds
+
+
+class Transport(Protocol):
+    @property
+    def name(self) -> str:
+        """As programs name it: ``interface NAME``."""
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """All that an operator may say of an endpoint."""
+
+    def check(self, settings: Mapping[str, Any]) -> frozenset[str]:
+        """What an endpoint with these settings does; raises ``ValueError`` with what is wrong with them."""
+
+    def outgoing(self, letter: Letter) -> Sent:
+        """Send one message, or raise ``Undelivered``; called from several threads at a time."""
+
+    def probe(self, endpoint: Endpoint) -> str:
+        """Reach the partner without sending anything, and say what was found; or raise ``Undelivered``."""
+
+    def close(self) -> None:
+        """Close connections that were kept."""
+
+
+# --- reading settings ---
+
+
+def number(low: float, high: float, whole: bool = False) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        value = int(text) if whole else float(text)
+        if not low <= value <= high:
+            raise ValueError(f"from {low:g} to {high:g}")
+        return value
+
+    return read
+
+
+def choice(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"one of {', '.join(words)}")
+        return text
+
+    return read
+
+
+def truth(text: str) -> bool:
+    return {"yes": True, "no": False}[choice("yes", "no")(text)]
+
+
+def names(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def reference(text: str) -> str:
+    """Where a secret is: ``env:NAME`` or ``file:PATH``."""
+    kind, _, where = text.partition(":")
+    if kind not in ("env", "file") or not where:
+        raise ValueError("a secret is not written here: give env:NAME or file:/PATH, where it is found")
+    if kind == "file" and not Path(where).is_absolute():
+        raise ValueError("a file of a secret has an absolute path")
+    return text
+
+
+#: Of every endpoint that sends.
+SENDING_SETTINGS = (
+    Setting("attempts", "how often a message is tried", number(1, GATEWAY_ATTEMPTS_MAX, whole=True)),
+    Setting("backoff", "seconds to the second attempt; doubled each time", number(0, OUTBOX_BACKOFF_SECONDS_MAX)),
+    Setting("seconds", "time limit of one attempt", number(0.1, GATEWAY_SECONDS_MAX)),
+)
+
+
+def read_settings(gateway: str, known: Iterable[Setting], given: Mapping[str, str]) -> dict[str, Any]:
+    """Settings as they are stored; a word that a transport does not know is refused."""
+    by_name = {setting.name: setting for setting in known}
+    settings: dict[str, Any] = {}
+    for name, text in given.items():
+        setting = by_name.get(name)
+        if setting is None:
+            raise GatewayInvalid(gateway=gateway, why=f"no setting {name}; there are {', '.join(by_name)}")
+        if not text.isprintable() or not 0 < len(text) <= GATEWAY_SETTING_CHARS_MAX:
+            why = f"{name}: printable text, at most {GATEWAY_SETTING_CHARS_MAX} characters"
+            raise GatewayInvalid(gateway=gateway, why=why)
+        try:
+            settings[name] = setting.read(text)
+        except (ValueError, OverflowError) as error:
+            raise GatewayInvalid(gateway=gateway, why=f"{name}={text}: {error}") from None
+    return settings
+
+
+def secret(where: str) -> str:
+    """The secret that a reference leads to; raises ``Undelivered`` if it is not there."""
+    kind, _, name = where.partition(":")
+    try:
+        if kind == "env":
+            value = os.environ.get(name, "")
+        else:
+            with Path(name).open("rb") as file:
+                value = file.read(SECRET_BYTES_MAX).decode().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Undelivered(f"the secret {where} cannot be read: {error}") from None
+    if not value:
+        raise Undelivered(f"there is no secret at {where}")
+    return value

@@ -1,0 +1,14 @@
+"""A room as an ASGI application, for those who have a server already.
+
+``app = postroom.http.app(room)`` is mounted as any other; ``postroom serve`` is the same with a server around it.
+"""
+
+from __future__ import annotations
+
+from postroom.interfaces.http.app import Interface
+from postroom.room import Postroom
+
+
+def app(room: Postroom) -> Interface:
+    """An ASGI application on an open room, which its caller closes after the last request."""
+    return Interface(room)

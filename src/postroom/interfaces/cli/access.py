@@ -1,0 +1,238 @@
+"""Commands on who may do what through a server: grant, token, why-not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from postroom.interfaces.cli import flows, output
+from postroom.interfaces.cli.context import Commands, opened, settings
+from postroom.limits import SECRET_CHARS_MAX
+from postroom.model.paths import text_of
+
+grant_app = Commands(help="What users may do through a server.")
+token_app = Commands(help="Tokens, by which programs show who they act for.")
+
+user_app = Commands(help="Users: the same as principals.")
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits and _.", show_default=False)]
+UserArgument = Annotated[str, typer.Argument(metavar="USER", help="From postroom user list.", show_default=False)]
+VerbArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="VERB",
+        help="look, send, receive, manage (a queue); publish, subscribe (a space); work (at a station); load; sphere; "
+        "measure (only numbers); operate (everything).",
+        show_default=False,
+    ),
+]
+ObjectArgument = Annotated[
+    str,
+    typer.Argument(metavar="OBJECT", help="A queue or level (A/B), a space, a station; * is every one."),
+]
+
+
+@user_app.command("add")
+def user_add(
+    name: NameArgument,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="As the operator: change a password without the current one.")
+    ] = False,
+    password_file: Annotated[
+        Path | None,
+        typer.Option("--password-file", metavar="FILE", help="Read the password from a file.", show_default=False),
+    ] = None,
+) -> None:
+    """Add a user, or change a password.
+
+    The password comes from $POSTROOM_PASSWORD, the terminal or standard input, or from the first line of a file. With
+    it, the user signs in to the pages of the server. A new user may do nothing: postroom grant add.
+
+    \b
+    Examples:
+      postroom user add ann
+      postroom user add ann --password-file ann.txt
+    """
+    if password_file is None:
+        flows.principal_add(name, token=False, replace=replace)
+        return
+    password = text_of(password_file, SECRET_CHARS_MAX * 4 + 2).partition("\n")[0].removesuffix("\r")
+    with opened(create=True) as it:
+        it.flows.add_principal(name, password, replace=replace)
+    output.as_json({"status": "00", "principal": name}) if settings.json else output.say(f"{name} is registered")
+
+
+@user_app.command("sign-out")
+def user_sign_out(name: NameArgument) -> None:
+    """End every session and login of a user, at once.
+
+    \b
+    Example:
+      postroom user sign-out ann
+    """
+    with opened() as it:
+        ended = it.access.end_sessions(name)
+    if settings.json:
+        output.as_json({"principal": name, "session_count": ended})
+    else:
+        output.say(f"{name}: {ended} session(s) ended")
+
+
+@user_app.command("list")
+def user_list() -> None:
+    """List the users.
+
+    \b
+    Example:
+      postroom user list
+    """
+    flows.principal_list()
+
+
+@user_app.command("remove")
+def user_remove(name: NameArgument) -> None:
+    """Remove a user, with all grants and tokens.
+
+    \b
+    Example:
+      postroom user remove ann
+    """
+    flows.principal_remove(name)
+
+
+@grant_app.command("add")
+def grant_add(user: UserArgument, verb: VerbArgument, object: ObjectArgument = "*") -> None:
+    """Allow a user something.
+
+    A level of the tree of queues stands for all queues below it.
+
+    \b
+    Examples:
+      postroom grant add ann send orders
+      postroom grant add ann look CLAIMS/SOUTH
+      postroom grant add boss operate
+    """
+    with opened() as it:
+        added = it.access.grant(user, verb, object)
+    _tell(user, verb, object, added, "granted" if added else "granted already")
+
+
+@grant_app.command("remove")
+def grant_remove(user: UserArgument, verb: VerbArgument, object: ObjectArgument = "*") -> None:
+    """Take a grant back, at once.
+
+    \b
+    Example:
+      postroom grant remove ann send orders
+    """
+    with opened() as it:
+        removed = it.access.withdraw(user, verb, object)
+    _tell(user, verb, object, removed, "withdrawn" if removed else "there was no such grant")
+
+
+def _tell(user: str, verb: str, object: str, changed: bool, text: str) -> None:
+    if settings.json:
+        output.as_json({"principal": user, "verb": verb, "object": object, "is_changed": changed})
+    else:
+        output.say(f"{user} {verb} {object}: {text}")
+
+
+@grant_app.command("list")
+def grant_list(
+    user: Annotated[
+        str | None, typer.Argument(metavar="USER", help="Only those of this user.", show_default=False)
+    ] = None,
+) -> None:
+    """List grants.
+
+    \b
+    Example:
+      postroom grant list ann
+    """
+    with opened() as it:
+        grants = it.access.grants(user)
+    if settings.json:
+        output.as_json({"grants": [grant._asdict() for grant in grants]})
+    else:
+        output.table(["user", "verb", "object"], grants)
+
+
+def why_not(user: UserArgument, verb: VerbArgument, object: ObjectArgument = "*") -> None:
+    """Explain why a user may not do something.
+
+    Exits with 1 if it may not.
+
+    \b
+    Example:
+      postroom why-not ann receive orders
+    """
+    with opened() as it:
+        why = it.access.why_not(user, verb, object)
+    if settings.json:
+        output.as_json({"principal": user, "verb": verb, "object": object, "is_allowed": why is None, "why": why})
+    else:
+        output.say(f"{user} may {verb} {object}" if why is None else f"{user} may not {verb} {object}: {why}")
+    if why is not None:
+        raise typer.Exit(1)
+
+
+@token_app.command("create")
+def token_create(
+    user: UserArgument,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for.", show_default=False)],
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="VERB", help="Limit it to this verb; may be repeated.", show_default=False),
+    ] = None,
+    days: Annotated[
+        float | None, typer.Option("--days", metavar="N", help="It expires after so long.", show_default=False)
+    ] = None,
+) -> None:
+    """Create a token for a user, and print it.
+
+    It is printed once: the room keeps only a hash. Whoever has it may do what the user may.
+
+    \b
+    Examples:
+      postroom token create ann laptop
+      postroom token create ann reports --only look --days 30
+    """
+    with opened() as it:
+        token = it.access.create_token(user, name, verbs=only or None, days=days)
+    output.as_json({"principal": user, "name": name, "token": token}) if settings.json else output.say(token)
+
+
+@token_app.command("list")
+def token_list() -> None:
+    """List tokens, without their secrets.
+
+    \b
+    Example:
+      postroom token list
+    """
+    with opened() as it:
+        tokens = it.access.tokens()
+    if settings.json:
+        output.as_json({"tokens": [token.as_dict() for token in tokens]})
+        return
+    rows = [
+        (each["id"], each["principal"], each["name"], " ".join(each["verbs"] or ["*"]), each["expires"] or "")
+        for each in (token.as_dict() for token in tokens)
+    ]
+    output.table(["token", "user", "name", "may", "expires"], rows)
+
+
+@token_app.command("revoke")
+def token_revoke(
+    id: Annotated[str, typer.Argument(metavar="TOKEN", help="From postroom token list.", show_default=False)],
+) -> None:
+    """Revoke a token, at once.
+
+    \b
+    Example:
+      postroom token revoke 0123456789ab
+    """
+    with opened() as it:
+        it.access.revoke_token(id)
+    output.as_json({"id": id}) if settings.json else output.say(f"{id} is revoked")

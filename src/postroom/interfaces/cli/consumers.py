@@ -1,0 +1,398 @@
+"""Commands of consumers: the end of leases, how queues deliver, and messages that go elsewhere."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from postroom.errors import ArgumentInvalid
+from postroom.interfaces.cli import output
+from postroom.interfaces.cli.context import (
+    Commands,
+    PropertiesOption,
+    QueueArgument,
+    named_values,
+    opened,
+    settings,
+)
+from postroom.model.body import Format
+from postroom.model.moment import to_datetime, to_iso
+from postroom.queues import status
+
+if TYPE_CHECKING:
+    from postroom.queues.relocating import Relocated
+
+LeaseArgument = Annotated[
+    int, typer.Argument(metavar="LEASE", help="Its number, as receive --lease told it.", show_default=False)
+]
+DryOption = Annotated[bool, typer.Option("--dry-run", help="Only say which messages these are.")]
+KeyOption = Annotated[
+    list[str] | None,
+    typer.Option("--key", metavar="KEY", help="Only this message; may be repeated.", show_default=False),
+]
+LimitOption = Annotated[
+    int | None, typer.Option("--limit", metavar="N", help="At most so many, oldest first.", show_default=False)
+]
+
+
+class Order(StrEnum):
+    """Whether the next message waits while one is leased."""
+
+    FREE = "free"
+    STRICT = "strict"
+
+
+class Expired(StrEnum):
+    """What becomes of messages that have expired."""
+
+    DROP = "drop"
+    DEAD_LETTERS = "dead-letters"
+
+
+class CatchUp(StrEnum):
+    """What is sent for times at which nobody looked."""
+
+    NONE = "none"
+    LAST = "last"
+    ALL = "all"
+
+
+class Retry(StrEnum):
+    """Which failures of the engine's are tried again."""
+
+    PASSING = "passing"
+    ALL = "all"
+
+
+class Over(StrEnum):
+    """What happens when a queue is full."""
+
+    REFUSE = "refuse"
+    DEAD_LETTERS = "dead-letters"
+
+
+def receive_leased(
+    queue: list[str], lease: str, wait: float | None, or_fail: bool, count: int | None, where: str | None
+) -> None:
+    """The messages go to standard output, the numbers of their leases to standard error."""
+    from postroom.queues.leased import Leased
+
+    many = 1 if count is None else count
+    asked: dict[str, Any] = {"count": many, "lease": _lease(lease), "wait": wait, "where": where}
+    with opened() as it:
+        leased = it.receive_many(*queue, detached=True, **asked)
+        if not settings.json:
+            for message in leased:
+                about = f"lease {message.lease}, attempt {message.attempts}"
+                output.note(f"{about}: end it with postroom done {message.lease}")
+                output.say(message.body)
+        elif count is None:
+            output.as_json(Leased(leased[0] if leased else None).as_dict())
+        else:
+            output.as_json({"status": status.DONE, "messages": [message.as_dict() for message in leased]})
+    if or_fail and not leased:
+        raise typer.Exit(3)
+
+
+def _lease(written: str) -> float | Literal[True]:
+    """Seconds, or as long as the queue says."""
+    if written == "policy":
+        return True
+    try:
+        return float(written)
+    except ValueError:
+        raise ArgumentInvalid(argument="--lease", why="seconds, or policy: as long as the queue says") from None
+
+
+def done(
+    lease: Annotated[
+        list[int],
+        typer.Argument(metavar="LEASE...", help="Numbers, as receive --lease told them.", show_default=False),
+    ],
+) -> None:
+    """The work on leased messages is done, all of them or none.
+
+    \b
+    Examples:
+      postroom done 42
+      postroom done 42 43 44
+    """
+    with opened() as it:
+        it.consumers.done_many([it.consumers.lease(number) for number in lease])
+    shape: dict[str, Any] = {"lease": lease[0]} if len(lease) == 1 else {"leases": lease}
+    _say(f"done: {', '.join(map(str, lease))}", shape)
+
+
+def release(
+    lease: LeaseArgument,
+    delay: Annotated[float, typer.Option("--delay", metavar="SECONDS", help="Not received before so long.")] = 0.0,
+) -> None:
+    """Give a leased message back, to its place in its queue.
+
+    \b
+    Example:
+      postroom release 42 --delay 60
+    """
+    with opened() as it:
+        it.consumers.lease(lease).release(delay)
+    _say(f"released: {lease}", {"lease": lease})
+
+
+def extend(
+    lease: LeaseArgument,
+    seconds: Annotated[float, typer.Argument(metavar="SECONDS", help="From now.", show_default=False)],
+) -> None:
+    """Let a lease end later.
+
+    \b
+    Example:
+      postroom extend 42 120
+    """
+    with opened() as it:
+        it.consumers.lease(lease).extend(seconds)
+    _say(f"extended: {lease}", {"lease": lease})
+
+
+def fail(
+    lease: LeaseArgument,
+    reason: Annotated[str, typer.Argument(metavar="REASON", help="Why it failed.", show_default=False)],
+    final: Annotated[bool, typer.Option("--final", help="To the dead letters, without another attempt.")] = False,
+) -> None:
+    """Tell that an attempt has failed.
+
+    The message waits for the next attempt, or goes to the dead letters after the last.
+
+    \b
+    Example:
+      postroom fail 42 "the address is unknown" --final
+    """
+    with opened() as it:
+        buried = it.consumers.lease(lease).fail(reason, final=final)
+    text = f"failed: {lease}" if buried is None else f"failed: {lease}; it is in {buried} now"
+    _say(text, {"lease": lease, "dead_letters": buried})
+
+
+def purge(
+    queue: QueueArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    dry_run: DryOption = False,
+) -> None:
+    """Delete all messages of a queue that wait, after asking. Leased ones stay.
+
+    \b
+    Example:
+      postroom purge orders.dead
+    """
+    with opened() as it:
+        count = it.consumers.purge(*queue, dry=True).count
+        if not (yes or dry_run) and not typer.confirm(f"delete {count} message(s) of {' '.join(queue)}?", err=True):
+            raise typer.Exit(1)
+        gone = it.consumers.purge(*queue, dry=dry_run)
+    _show(gone, "would be deleted" if dry_run else "deleted")
+
+
+def move(
+    queue: QueueArgument,
+    to: Annotated[str, typer.Option("--to", metavar="QUEUE", help="Where they go.", show_default=False)],
+    key: KeyOption = None,
+    limit: LimitOption = None,
+    dry_run: DryOption = False,
+) -> None:
+    """Move messages that wait from one queue to the end of another.
+
+    \b
+    Example:
+      postroom move orders --to orders-by-hand --limit 10
+    """
+    with opened() as it:
+        moved = it.consumers.move(*queue, to=to, keys=key, limit=limit, dry=dry_run)
+    _show(moved, "would be moved" if dry_run else "moved")
+
+
+def redrive(
+    queue: QueueArgument,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="QUEUE", help="Not to where they failed.", show_default=False)
+    ] = None,
+    key: KeyOption = None,
+    limit: LimitOption = None,
+    body: Annotated[
+        str | None, typer.Option("--body", metavar="TEXT", help="With --key: another body.", show_default=False)
+    ] = None,
+    dry_run: DryOption = False,
+) -> None:
+    """Send what failed, and dead letters, back to where it failed.
+
+    A dead letter is moved, and its attempts begin anew. Of an error message, the message that failed is sent again.
+
+    \b
+    Examples:
+      postroom redrive orders.dead --dry-run
+      postroom redrive postroom-errors
+      postroom redrive orders.dead --key 00001.00042 --body "order 17"
+    """
+    if body is not None and len(key or []) != 1:
+        raise ArgumentInvalid(argument="--body", why="it goes with one message, named by --key")
+    with opened() as it:
+        edit = None if body is None else (lambda _: body)
+        back = it.consumers.redrive(*queue, to=to, keys=key, limit=limit, edit=edit, dry=dry_run)
+    _show(back, "would be moved back" if dry_run else "moved back")
+
+
+def queue_policy(
+    queue: QueueArgument,
+    lease: Annotated[float | None, typer.Option("--lease", metavar="SECONDS", show_default=False)] = None,
+    attempts: Annotated[
+        int | None, typer.Option("--attempts", metavar="N", help="Then to the dead letters.", show_default=False)
+    ] = None,
+    backoff: Annotated[
+        float | None,
+        typer.Option("--backoff", metavar="SECONDS", help="Before the second attempt.", show_default=False),
+    ] = None,
+    backoff_max: Annotated[float | None, typer.Option("--backoff-max", metavar="SECONDS", show_default=False)] = None,
+    dead_letters: Annotated[str | None, typer.Option("--dead-letters", metavar="QUEUE", show_default=False)] = None,
+    order: Annotated[Order | None, typer.Option("--order", show_default=False)] = None,
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="PROPERTY", help="In order for each value.", show_default=False)
+    ] = None,
+    expired: Annotated[Expired | None, typer.Option("--expired", show_default=False)] = None,
+    max_messages: Annotated[int | None, typer.Option("--max-messages", metavar="N", show_default=False)] = None,
+    max_bytes: Annotated[
+        int | None, typer.Option("--max-bytes", metavar="N", help="Of bodies.", show_default=False)
+    ] = None,
+    max_age: Annotated[float | None, typer.Option("--max-age", metavar="SECONDS", show_default=False)] = None,
+    over: Annotated[Over | None, typer.Option("--over", show_default=False)] = None,
+    retry: Annotated[
+        Retry | None, typer.Option("--retry", help="Of failures of rules, arcs and counters.", show_default=False)
+    ] = None,
+    unset: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--unset", metavar="POLICY", help="As without a policy, of one; may be repeated.", show_default=False
+        ),
+    ] = None,
+    reset: Annotated[bool, typer.Option("--reset", help="As a queue without a policy.")] = False,
+) -> None:
+    """Show or change how a queue delivers its messages; what is not named stays.
+
+    \b
+    Examples:
+      postroom queue policy orders
+      postroom queue policy orders --lease 60 --attempts 5 --backoff 2
+      postroom queue policy orders --by customer
+    """
+    given: dict[str, Any] = {
+        "lease": lease,
+        "attempts": attempts,
+        "backoff": backoff,
+        "backoff_max": backoff_max,
+        "dead_letters": dead_letters,
+        "order": None if order is None else order.value,
+        "by": by,
+        "expired": None if expired is None else expired.value,
+        "max_messages": max_messages,
+        "max_bytes": max_bytes,
+        "max_age": max_age,
+        "over": None if over is None else over.value,
+        "retry": None if retry is None else retry.value,
+    }
+    changes: Any = {**_usual(unset or []), **{name: value for name, value in given.items() if value is not None}}
+    with opened() as it:
+        if reset:
+            it.consumers.reset_policy(*queue)
+        if changes:
+            it.consumers.set_policy(*queue, **changes)
+        policies = it.consumers.policy(*queue)
+    if settings.json:
+        shown = {name: policy._asdict() for name, policy in policies.items()}
+        output.as_json({"status": status.DONE, "policies": shown})
+    else:
+        rows = [(name, key, value) for name, policy in policies.items() for key, value in policy._asdict().items()]
+        output.table(["queue", "policy", "value"], [row for row in rows if row[2] is not None])
+
+
+def _usual(names: list[str]) -> dict[str, Any]:
+    """What a queue without a policy has of these."""
+    from postroom.store.kernel.policies import NO_POLICY
+
+    usual = NO_POLICY._asdict()
+    for name in names:
+        if name.replace("-", "_") not in usual:
+            raise ArgumentInvalid(argument="--unset", why=f"{name!r} is none of {', '.join(usual)}")
+    return {name: usual[name] for name in (each.replace("-", "_") for each in names)}
+
+
+schedule_app = Commands(help="Send messages at times that come again.")
+
+
+@schedule_app.command("add")
+def schedule_add(
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    cron: Annotated[str, typer.Argument(metavar="CRON", help="minute hour day month weekday", show_default=False)],
+    queue: QueueArgument,
+    body: Annotated[str, typer.Option("--body", "-b", metavar="TEXT", help="The message.", show_default=False)],
+    format: Annotated[Format, typer.Option("--format", "-f", help="How the body is written.")] = Format.TEXT,
+    zone: Annotated[str, typer.Option("--zone", metavar="NAME", help="The time zone of the times.")] = "UTC",
+    catch_up: Annotated[CatchUp, typer.Option("--catch-up", help="For times that were missed.")] = CatchUp.LAST,
+    property: PropertiesOption = None,
+) -> None:
+    """Send a message to a queue at each time of a cron line, while an engine or workers run.
+
+    \b
+    Example:
+      postroom schedule add morning "0 7 * * 1-5" orders --body "look at the mail" --zone Europe/Oslo
+    """
+    with opened() as it:
+        options: dict[str, Any] = {"body": body, "format": format, "zone": zone, "catch_up": catch_up.value}
+        options["properties"] = named_values(property or [])
+        made = it.consumers.schedule(name, cron, *queue, **options)
+    due = to_iso(to_datetime(made.due))
+    _say(f"{name} is due at {due}", {"name": name, "due": due})
+
+
+@schedule_app.command("list")
+def schedule_list() -> None:
+    """List the schedules, and when each is due next.
+
+    \b
+    Example:
+      postroom schedule list
+    """
+    with opened() as it:
+        every = it.consumers.schedules()
+    rows = [(each.name, each.cron, each.zone, each.queue, to_iso(to_datetime(each.due))) for each in every]
+    if settings.json:
+        shown = [dict(zip(("name", "cron", "zone", "queue", "due"), row, strict=True)) for row in rows]
+        output.as_json({"status": status.DONE, "schedules": shown})
+    elif rows:
+        output.table(["schedule", "cron", "zone", "queue", "due"], rows)
+    else:
+        output.note("no schedule")
+
+
+@schedule_app.command("remove")
+def schedule_remove(name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)]) -> None:
+    """Remove a schedule.
+
+    \b
+    Example:
+      postroom schedule remove morning
+    """
+    with opened() as it:
+        it.consumers.unschedule(name)
+    _say(f"removed {name}", {"name": name})
+
+
+def _show(relocated: Relocated, text: str) -> None:
+    if settings.json:
+        output.as_json(relocated.as_dict())
+    else:
+        output.say(f"{text}: {relocated.count}")
+        for key, why in relocated.skipped:
+            output.note(f"{key} stays where it is: {why}")
+
+
+def _say(text: str, shape: dict[str, Any]) -> None:
+    output.as_json({"status": status.DONE, **shape}) if settings.json else output.say(text)

@@ -1,0 +1,101 @@
+"""Commands that exchange files with other programs: export, and the sending of files."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from postroom.errors import ArgumentInvalid
+from postroom.interfaces.cli import output
+from postroom.interfaces.cli.context import OptionalQueueArgument, opened, settings
+
+
+def export(
+    queue: OptionalQueueArgument = None,
+    file: Annotated[
+        str | None,
+        typer.Option("--file", metavar="FILE", help="Messages of QUEUE: .jsonl, .csv, .parquet.", show_default=False),
+    ] = None,
+    processed: Annotated[bool, typer.Option("--processed", help="With --file: those that were received.")] = False,
+    xes: Annotated[
+        str | None, typer.Option("--xes", metavar="FILE", help="The event log as XES: FILE.xes.", show_default=False)
+    ] = None,
+    ocel: Annotated[
+        str | None,
+        typer.Option("--ocel", metavar="FILE", help="As OCEL 2.0: FILE.json or .xml.", show_default=False),
+    ] = None,
+    case: Annotated[
+        str | None,
+        typer.Option("--case", metavar="CASE", help="A case of XES: message (default) or cause.", show_default=False),
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace an existing file.")] = False,
+) -> None:
+    """Write messages, or the journal as an event log, into a file.
+
+    With --file, the unprocessed messages of a queue or level; they stay there. postroom send --messages --file reads
+    what is written as .jsonl. The other two write the journal, for process mining:
+
+    XES has one trace for each message, or with --case cause for each message with everything that followed from it.
+    OCEL has the messages as objects, related to their causes. A name that ends in .gz is compressed. The file is there
+    whole or not at all.
+
+    \b
+    Examples:
+      postroom export orders --file orders.jsonl
+      postroom export CLAIMS --processed --file claims.parquet
+      postroom export --xes office.xes
+      postroom export --xes orders.xes.gz --case cause
+      postroom export --ocel office.json
+    """
+    if [file, xes, ocel].count(None) != 2:
+        raise ArgumentInvalid(argument="--file", why="give one of --file, --xes and --ocel")
+    if xes is None and case is not None:
+        raise ArgumentInvalid(argument="--case", why="it goes with --xes")
+    if (file is None) is not (queue is None) or (file is None and processed):
+        raise ArgumentInvalid(argument="QUEUE", why="--file goes with a queue or level, --xes and --ocel with none")
+    if file is not None:
+        _export_messages(queue or [], file, processed, replace)
+        return
+    with opened() as it, output.progress("exporting") as progress:
+        if xes is not None:
+            log = it.journal.export_xes(xes, case=case or "message", replace=replace, progress=progress)
+        else:
+            log = it.journal.export_ocel(ocel or "", replace=replace, progress=progress)
+    if settings.json:
+        output.as_json(log.as_dict())
+        return
+    cases = "case(s)" if xes is not None else "object(s)"
+    output.say(f"{log.file}: {log.event_count} event(s) of {log.case_count} {cases}")
+    if log.damaged_count:
+        output.note(f"{log.damaged_count} damaged entries of the journal are missing in it: postroom verify")
+
+
+def _export_messages(queue: list[str], file: str, processed: bool, replace: bool) -> None:
+    with opened() as it, output.progress("exporting") as progress:
+        made = it.queues.export(queue, file, processed=processed, replace=replace, progress=progress)
+    if settings.json:
+        output.as_json(made.as_dict())
+    else:
+        output.say(f"{made.file}: {made.message_count} message(s)")
+    if made.damaged_count:
+        output.note(f"{made.damaged_count} damaged message(s) are missing in it: postroom verify")
+
+
+def send_file(
+    queue: list[str],
+    file: str,
+    messages: bool,
+    idempotency_key: str | None,
+    **options: Any,
+) -> None:
+    """Every row of a file as a message; what was sent before is left out."""
+    with opened() as it, output.progress("sending") as progress:
+        sent = it.queues.send_file(
+            queue, file, messages=messages, idempotency_key=idempotency_key or "", progress=progress, **options
+        )
+    if settings.json:
+        output.as_json(sent.as_dict())
+    else:
+        before = f", {sent.skipped_count} were sent before" if sent.skipped_count else ""
+        output.say(f"{sent.sent_count} message(s) sent to {sent.queue}{before}")

@@ -1,0 +1,267 @@
+"""``postroom send``: a message from the words of the command, from standard input, or many from a file."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from reprlib import repr as shortened
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from postroom.errors import ArgumentInvalid, QueueLocked, QueueUnknown
+from postroom.interfaces.cli import output
+from postroom.interfaces.cli.context import (
+    PropertiesOption,
+    QueueArgument,
+    named_values,
+    opened,
+    settings,
+)
+from postroom.interfaces.cli.exchange import send_file
+from postroom.model.body import Format
+from postroom.model.spelling import written
+from postroom.queues import status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from postroom.model.message import Value
+    from postroom.queues.results import Distributed
+    from postroom.room import Postroom
+
+BodyOption = Annotated[
+    str | None, typer.Option("--body", "-b", metavar="TEXT", help="The message.", show_default=False)
+]
+AlsoOption = Annotated[
+    list[str] | None,
+    typer.Option("--also", metavar="QUEUE", help="One more destination; may be repeated.", show_default=False),
+]
+SourceOption = Annotated[
+    str | None, typer.Option("--source", metavar="NAME", help="The terminal it comes from.", show_default=False)
+]
+SegmentsOption = Annotated[
+    list[str] | None,
+    typer.Option("--segment", "-s", metavar="TEXT", help="A segment; may be repeated.", show_default=False),
+]
+IdempotencyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--idempotency-key", metavar="TEXT", help="Makes a retry safe: the same key sends once.", show_default=False
+    ),
+]
+CauseOption = Annotated[
+    str | None, typer.Option("--cause", metavar="KEY", help="The message that caused this one.", show_default=False)
+]
+PriorityOption = Annotated[
+    int, typer.Option("--priority", metavar="0-9", help="Received before others with a lower one.")
+]
+DelayOption = Annotated[
+    float | None, typer.Option("--delay", metavar="SECONDS", help="Not received before so long.", show_default=False)
+]
+AtOption = Annotated[
+    str | None,
+    typer.Option("--at", metavar="TIME", help="Not received before, such as 2026-01-31T07:00Z.", show_default=False),
+]
+ReplyToOption = Annotated[
+    str | None, typer.Option("--reply-to", metavar="QUEUE", help="Where an answer goes.", show_default=False)
+]
+CorrelationOption = Annotated[
+    str | None, typer.Option("--correlation", metavar="TEXT", help="What an answer refers to.", show_default=False)
+]
+ExpiresOption = Annotated[
+    float | None, typer.Option("--expires", metavar="SECONDS", help="Not received after so long.", show_default=False)
+]
+RoomWaitOption = Annotated[
+    float | None,
+    typer.Option("--wait", "-w", metavar="SECONDS", help="Wait for room in a full queue.", show_default=False),
+]
+FileOption = Annotated[
+    str | None,
+    typer.Option("--file", metavar="FILE", help="Many messages: .jsonl, .csv, .parquet, .txt.", show_default=False),
+]
+MessagesOption = Annotated[
+    bool, typer.Option("--messages", help="With --file: rows are whole messages, as postroom export writes them.")
+]
+
+
+FormatOption = Annotated[
+    Format | None,
+    typer.Option("--format", "-f", help="How the body is written; see below for the default.", show_default=False),
+]
+TypeOption = Annotated[
+    str | None, typer.Option("--type", metavar="NAME", help="A message type it must fit.", show_default=False)
+]
+
+
+def send(
+    queue: QueueArgument,
+    body: BodyOption = None,
+    format: FormatOption = None,
+    type: TypeOption = None,
+    property: PropertiesOption = None,
+    also: AlsoOption = None,
+    idempotency_key: IdempotencyOption = None,
+    cause: CauseOption = None,
+    priority: PriorityOption = 0,
+    delay: DelayOption = None,
+    at: AtOption = None,
+    expires: ExpiresOption = None,
+    reply_to: ReplyToOption = None,
+    correlation: CorrelationOption = None,
+    wait: RoomWaitOption = None,
+    file: FileOption = None,
+    messages: MessagesOption = False,
+    source: SourceOption = None,
+    segment: SegmentsOption = None,
+    group: Annotated[bool, typer.Option("--group", help="With --segment: it ends a group of messages.")] = False,
+) -> None:
+    """Send a message to a queue, or every row of a file.
+
+    The body is --body, or standard input. On a terminal, type lines and end with one that starts with a full stop. With
+    --also, the queues that can accept the message get it, and the others are listed (exit code 1).
+
+    Without --format the body is text. But in a queue that rules or counters read, a body that begins with < is XML, and
+    one that begins with { or [ is JSON; if it is not, it is refused. --format text stores it as it is.
+
+    A file is sent in batches, and can be sent again after an error or a kill: rows that were sent before are recognised
+    by their content, and left out. To send the same rows twice, give another --idempotency-key.
+
+    \b
+    Examples:
+      postroom send MASTER-QUEUE SUBQ-1 QUE1A --body "order 17"
+      postroom send INP_0002 < order.txt
+      postroom send orders --format json --body '{"id": 17}' --property customer=Oscar
+      postroom send OQ3 --also OQ4 --body "closing time"
+      postroom send orders --file orders.csv
+      postroom send orders --segment "JONES" --segment "NAILS 100" --source TERM-1
+    """
+    common: dict[str, Any] = {"format": format, "type": type, "properties": named_values(property or [])}
+    single = {"--cause": cause, "--delay": delay, "--expires": expires, "--wait": wait, "--priority": priority or None}
+    single |= {"--source": source, "--at": at, "--reply-to": reply_to, "--correlation": correlation}
+    if file is not None or messages:
+        segments = {"--segment": segment, "--group": group or None}
+        _refuse_beside_file({**single, **segments, "--body": body, "--also": also, "--messages": file is None or None})
+        send_file(queue, file or "", messages, idempotency_key, **common)
+        return
+    if segment or group:
+        kept = {**single, "--source": None, "--idempotency-key": idempotency_key, "--body": body, "--also": also}
+        kept |= {"--type": type, "--format": format}
+        _send_segments(queue, segment or [], group, common["properties"], source, kept)
+        return
+    with opened() as it:
+        if not also:
+            _refuse_message(it, queue)
+        text = _standard_input() if body is None else body
+        if also:
+            _refuse_shared({"--idempotency-key": idempotency_key, **single})
+            _show_shared(it.queues.distribute(["/".join(queue), *also], text, **common))
+            return
+        when: dict[str, Any] = {"priority": priority, "delay": delay, "expires": expires, "wait": wait}
+        one: dict[str, Any] = {"idempotency_key": idempotency_key, "cause": cause, "source": source}
+        one |= {"at": _moment(at), "reply_to": reply_to, "correlation": correlation}
+        sent = it.queues.send(queue, text, **one, **common, **when)
+    output.as_json(sent.as_dict()) if settings.json else output.say(sent.key)
+
+
+def _moment(written: str | None) -> datetime | None:
+    """A time as it is written; without a zone it is UTC."""
+    try:
+        moment = None if written is None else datetime.fromisoformat(written)
+    except ValueError:
+        why = f"{written!r} is no time such as 2026-01-31T07:00 or 2026-01-31T07:00+02:00"
+        raise ArgumentInvalid(argument="--at", why=why) from None
+    return moment if moment is None or moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def _refuse_beside_file(given: dict[str, object]) -> None:
+    for option in (option for option, value in given.items() if value is not None):
+        raise ArgumentInvalid(argument=option, why="with --file, the messages are the rows of the file")
+
+
+def _send_segments(
+    queue: list[str],
+    segments: list[str],
+    group: bool,
+    properties: dict[str, Value],
+    source: str | None,
+    kept: Mapping[str, object],
+) -> None:
+    """Send a message in segments; what goes with a body is refused."""
+    for option, given in kept.items():
+        if given is not None:
+            raise ArgumentInvalid(argument=option, why="it does not go with --segment")
+    if not segments:
+        raise ArgumentInvalid(argument="--group", why="it goes with --segment")
+    with opened() as it:
+        sent = it.queues.send_segments(queue, segments, group=group, properties=properties, source=source)
+    output.as_json(sent.as_dict()) if settings.json else output.say(sent.key)
+
+
+def _refuse_shared(given: dict[str, object]) -> None:
+    for option, value in given.items():
+        if value is not None:
+            raise ArgumentInvalid(argument=option, why="it goes with one destination, not with --also")
+
+
+def _show_shared(shared: Distributed) -> None:
+    if settings.json:
+        output.as_json(shared.as_dict())
+    else:
+        output.table(["queue", "key", "refused"], [(one.queue, one.key, one.reason) for one in shared.deliveries])
+    if shared.status != status.DONE:
+        raise typer.Exit(1)
+
+
+def _refuse_message(it: Postroom, words: list[str]) -> None:
+    """Raise if a queue is followed by words that are not below it: they were meant as the message."""
+    if len(words) == 1 or _is_there(it, words):
+        return
+    known = {name for count in it.count().queues for name in (count.queue, "/".join(count.path))}
+    for place in range(len(words) - 1, 0, -1):
+        if "/".join(words[:place]) in known:
+            queue = " ".join(map(written, words[:place]))
+            why = f"{queue} is a queue; the message goes with --body: postroom send {queue} --body …"
+            raise ArgumentInvalid(argument=shortened(words[place]), why=why)
+
+
+def _is_there(it: Postroom, words: list[str]) -> bool:
+    try:
+        it.count(*words)
+    except QueueLocked:
+        pass  # by someone who reads a message of it
+    except (ArgumentInvalid, QueueUnknown):
+        return False
+    return True
+
+
+def _standard_input() -> str:
+    if sys.stdin is None:
+        raise ArgumentInvalid(argument="standard input", why="it is closed; give the message with --body")
+    if not sys.stdin.isatty():
+        data = sys.stdin.buffer.read()
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            raise ArgumentInvalid(argument="standard input", why=f"byte {error.start + 1} is not UTF-8") from None
+    output.note("type the message; end it with a line that starts with '.'")
+    lines = []
+    for line in _typed_lines():
+        if line.startswith("."):
+            break
+        lines.append(line.removesuffix("\n"))
+    else:
+        if not lines:
+            raise ArgumentInvalid(argument="standard input", why="nothing was typed, so nothing was sent")
+    # The newline that ends a last line may be left out, unless that line is empty: then it is all there is of it.
+    return "\n".join(lines) + ("" if lines and lines[-1] else "\n" if lines else "")
+
+
+def _typed_lines() -> Iterator[str]:
+    """Lines from the terminal with their own ends: as text, Python would take a carriage return for a line's end."""
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        try:
+            yield line.decode()
+        except UnicodeDecodeError as error:
+            why = f"byte {error.start + 1} of line {number} is not UTF-8"
+            raise ArgumentInvalid(argument="standard input", why=why) from None

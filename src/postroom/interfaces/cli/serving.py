@@ -1,0 +1,144 @@
+"""The command that lets others in: serve."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from postroom.errors import ArgumentInvalid, NotRemote, PostroomError
+from postroom.interfaces.cli import output
+from postroom.interfaces.cli.context import ConfOption, MasterOption, settings, spark_settings
+from postroom.limits import USER_REQUESTS_PER_SECOND
+
+if TYPE_CHECKING:
+    from postroom.interfaces.http.server import Listening
+    from postroom.room import Postroom
+
+
+def serve(
+    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="0 takes a free one.")] = 7600,
+    stomp: Annotated[
+        int | None,
+        typer.Option("--stomp", metavar="N", min=0, max=65535, help="Speak STOMP 1.2, too.", show_default=False),
+    ] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            "--session", metavar="FILE", help="A Unix socket for COBOL and C programs, too.", show_default=False
+        ),
+    ] = None,
+    run: Annotated[bool, typer.Option("--run", help="Be the engine, too, as postroom run.")] = False,
+    tls_certificate: Annotated[
+        str | None,
+        typer.Option("--tls-certificate", metavar="FILE", help="PEM; with --tls-key.", show_default=False),
+    ] = None,
+    tls_key: Annotated[
+        str | None, typer.Option("--tls-key", metavar="FILE", help="The key of the certificate.", show_default=False)
+    ] = None,
+    rate: Annotated[
+        float,
+        typer.Option("--rate", metavar="N", min=1, help="Requests of a user per second; twice as many at once."),
+    ] = USER_REQUESTS_PER_SECOND,
+    log: Annotated[
+        str, typer.Option("--log", metavar="FORMAT", help="text, or json: a line for every request.")
+    ] = "text",
+    master: MasterOption = "local[*]",
+    conf: ConfOption = None,
+) -> None:
+    """Serve the room to other programs and machines.
+
+    They need the URL and a token: postroom token create. What a user may do says postroom grant. An address that other
+    machines can reach needs a certificate, and a user with a grant. SIGTERM or Ctrl-C lets requests finish, and stops.
+
+    \b
+    Examples:
+      postroom serve
+      postroom serve --run --port 7601
+      postroom serve --stomp 61613
+      postroom serve --session /run/postroom/session
+      postroom serve --host 0.0.0.0 --tls-certificate room.pem --tls-key room.key
+    """
+    from postroom.interfaces.http.logs import FORMATS
+    from postroom.interfaces.http.server import Listening, serve
+    from postroom.room import open as open_room
+    from postroom.room.opening import resolved
+
+    if log not in FORMATS:
+        raise ArgumentInvalid(argument="--log", why=f"{' or '.join(FORMATS)}, not {log!r}")
+    url = resolved(settings.room)
+    if url.startswith(("http://", "https://")):
+        raise NotRemote(what="serving a room that is served already")
+    if not run and (conf or master != "local[*]"):
+        raise ArgumentInvalid(argument="--master", why="it is for the engine: give --run, too")
+    os.umask(0o077)  # what the server makes is the server's own
+    where = Listening(host, port, tls_certificate, tls_key)
+    with ExitStack() as stack:
+        room = stack.enter_context(open_room(url))
+        beside = _beside(stack, room, where, stomp, session)
+        stack.enter_context(_engine(url, run, master, spark_settings(conf)))
+        serve(room, where, partial(_listening, beside), rate, log, list(beside.values()))
+
+
+def _beside(
+    stack: ExitStack, room: Postroom, where: Listening, stomp: int | None, session: str | None
+) -> dict[str, Any]:
+    """What else listens, by its name; its sockets are taken before anything is begun."""
+    from postroom.interfaces.cobol.sessions import SessionServer
+    from postroom.interfaces.http.server import bound, check
+    from postroom.interfaces.stomp.server import StompServer
+
+    check(room, where)
+    beside: dict[str, Any] = {}
+    if stomp is not None:
+        listener = stack.enter_context(bound(replace(where, port=stomp)))
+        beside["stomp"] = StompServer(listener, where)
+    if session is not None:
+        beside["session"] = stack.enter_context(SessionServer(session))
+    return beside
+
+
+def _listening(beside: Mapping[str, Any], url: str) -> None:
+    places = {name: each.url for name, each in beside.items()}
+    if settings.json:
+        output.as_json({"url": url, **places})
+    else:
+        output.say(f"listening on {url}")
+        for place in places.values():
+            output.say(f"listening on {place}")
+    sys.stdout.flush()
+
+
+@contextmanager
+def _engine(url: str, wanted: bool, master: str, conf: dict[str, str]) -> Iterator[None]:
+    """The engine in a thread, on a connection of its own; it finishes its step when the server has stopped."""
+    if not wanted:
+        yield
+        return
+    from postroom.room import open as open_room
+
+    room = open_room(url)
+    thread = threading.Thread(target=_run, args=(room, master, conf), name="postroom-engine")
+    thread.start()
+    try:
+        yield
+    finally:
+        room.stop()
+        thread.join()
+        room.close()
+
+
+def _run(room: Postroom, master: str, conf: dict[str, str]) -> None:
+    """A server whose engine has failed goes on, and says so: doctor and top show that none runs."""
+    try:
+        room.run(master=master, conf=conf)
+    except PostroomError as error:
+        output.failure(error)

@@ -1,0 +1,107 @@
+"""Commands on sources, the terminals that messages come from: source …"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from postroom.interfaces.cli import output
+from postroom.interfaces.cli.context import Commands, known_password, new_password, opened, settings
+from postroom.queues import status
+
+source_app = Commands(help="Sources: terminals by name, which may be disabled.")
+
+SourceArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of a source.", show_default=False)]
+
+
+@source_app.command("create")
+def source_create(
+    name: SourceArgument,
+    input: Annotated[
+        str | None,
+        typer.Option("--input", metavar="QUEUE", help="What programs read from it by an I-O CD.", show_default=False),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--output", metavar="QUEUE", help="What programs write to it by an I-O CD.", show_default=False),
+    ] = None,
+    with_password: Annotated[
+        bool, typer.Option("--with-password", help="Ask for a password for disable/enable.")
+    ] = False,
+) -> None:
+    """Create a source.
+
+    \b
+    Example:
+      postroom source create TERM-1
+    """
+    password = new_password(f"password for {name}") if with_password else None
+    with opened() as it:
+        it.queues.create_source(name, password=password, input=input, output=to)
+    output.as_json({"status": status.DONE, "source": name}) if settings.json else output.say(f"created {name}")
+
+
+@source_app.command("list")
+def source_list() -> None:
+    """List the sources.
+
+    \b
+    Example:
+      postroom source list
+    """
+    with opened() as it:
+        sources = it.queues.sources()
+    if settings.json:
+        output.as_json({"status": status.DONE, "sources": [source.as_dict() for source in sources]})
+    elif sources:
+        rows = [(one.name, "" if one.enabled else "disabled", one.input or "", one.output or "") for one in sources]
+        output.table(["source", "state", "input", "output"], rows)
+    else:
+        output.note("none; create one with: postroom source create NAME")
+
+
+@source_app.command("remove")
+def source_remove(name: SourceArgument) -> None:
+    """Remove a source; messages that came from it keep its name.
+
+    \b
+    Example:
+      postroom source remove TERM-1
+    """
+    with opened() as it:
+        it.queues.remove_source(name)
+    output.as_json({"status": status.DONE, "source": name}) if settings.json else output.say(f"removed {name}")
+
+
+@source_app.command("disable")
+def source_disable(name: SourceArgument) -> None:
+    """Disable a source: nothing can be sent from it.
+
+    \b
+    Example:
+      POSTROOM_PASSWORD=SECRET postroom source disable TERM-1
+    """
+    with opened() as it:
+        held = it.queues.disable_source(name, known_password(f"password of {name}"))
+    _show(held.status, "disabled", name)
+
+
+@source_app.command("enable")
+def source_enable(name: SourceArgument) -> None:
+    """Enable a source.
+
+    \b
+    Example:
+      POSTROOM_PASSWORD=SECRET postroom source enable TERM-1
+    """
+    with opened() as it:
+        held = it.queues.enable_source(name, known_password(f"password of {name}"))
+    _show(held.status, "enabled", name)
+
+
+def _show(key: str, state: str, name: str) -> None:
+    if settings.json:
+        output.as_json({"status": key, "source": name})
+    else:
+        output.say(f"already {state}" if key == status.ALREADY else f"{state}: {name}")

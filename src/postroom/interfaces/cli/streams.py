@@ -1,0 +1,107 @@
+"""The command that runs streams from outside: a line for each batch, and what was done at the end."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from postroom.interfaces.cli import output
+from postroom.interfaces.cli.context import ConfOption, MasterOption, opened, settings, spark_settings
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from postroom.flows.streams.running import StreamTotals
+
+
+def stream(
+    spaces: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SPACE...", help="Spaces of the streams to run; default: all.", show_default=False),
+    ] = None,
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when everything there was read.")] = False,
+    checkpoints: Annotated[
+        str | None,
+        typer.Option(
+            "--checkpoints", metavar="FOLDER", help="Default: beside the file of the room.", show_default=False
+        ),
+    ] = None,
+    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="From one batch to the next.")] = 0.0,
+    refused: Annotated[
+        str | None,
+        typer.Option(
+            "--refused",
+            metavar="GATEWAY/FOLDER",
+            help="Where events go that do not fit. Default: error messages of the room.",
+            show_default=False,
+        ),
+    ] = None,
+    restart: Annotated[bool, typer.Option("--restart", help="Forget offsets and states; read all again.")] = False,
+    packages: Annotated[
+        str | None,
+        typer.Option("--packages", metavar="NAMES", help="Packages that Spark is to fetch.", show_default=False),
+    ] = None,
+    master: MasterOption = "local[*]",
+    conf: ConfOption = None,
+) -> None:
+    """Run the streams from outside until stopped.
+
+    Reads the spaces with from, sends their events through the graph, and writes the spaces with to. The graph's version
+    is the same for a whole batch; a change takes effect with the next one. SIGTERM or Ctrl-C finishes the current
+    batch and stops. Started again, a stream goes on where it was.
+
+    \b
+    Examples:
+      postroom stream
+      postroom stream Bids --until-idle
+      postroom stream --refused market/refused --every 10
+    """
+    with opened() as it:
+
+        def stop(_signal: int, _frame: FrameType | None) -> None:
+            it.stop()
+            output.note("stopping after the current batch")
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, stop)
+        totals = it.engine.stream(
+            *(spaces or ()),
+            until_idle=until_idle,
+            checkpoints=checkpoints,
+            every=every,
+            refused=refused,
+            restart=restart,
+            packages=packages,
+            master=master,
+            conf=spark_settings(conf),
+            progress=None if settings.json else _tell,
+        )
+    _finish(totals)
+
+
+def _finish(totals: list[StreamTotals]) -> None:
+    if settings.json:
+        output.as_json({"status": "00", "streams": [_said(total) for total in totals]})
+    for each in () if settings.json else totals:
+        output.note(
+            f"{each.stream}: {each.batches} batch(es), {each.delivered} event(s) delivered, {each.stored} stored, "
+            f"{each.refused} refused"
+        )
+
+
+def _tell(totals: StreamTotals) -> None:
+    """Progress, behind each batch."""
+    output.note(
+        f"stream={totals.stream} batch={totals.batch} version={totals.version} delivered={totals.delivered} "
+        f"stored={totals.stored} refused={totals.refused} ms={totals.seconds * 1000:.0f}"
+    )
+
+
+def _said(totals: StreamTotals) -> dict[str, object]:
+    names = {"batches": "batch_count", "delivered": "delivered_count", "stored": "stored_count"}
+    names |= {"refused": "refused_count", "seconds": ""}
+    figures = {names.get(name, name): value for name, value in asdict(totals).items()}
+    return {name: value for name, value in figures.items() if name}

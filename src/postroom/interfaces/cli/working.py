@@ -1,0 +1,106 @@
+"""The command work: functions of a module of yours, given the messages of their queues until it is stopped."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from postroom.errors import ArgumentInvalid
+from postroom.interfaces.cli import output
+from postroom.interfaces.cli.context import opened, settings
+from postroom.queues import status
+
+if TYPE_CHECKING:
+    from postroom.queues.working import Progress
+    from postroom.room import Postroom
+
+
+def work(
+    app: Annotated[str, typer.Argument(metavar="MODULE:NAME", help="Where the workers are.", show_default=False)],
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="End when nothing is left to give out.")] = False,
+    health: Annotated[
+        Path | None,
+        typer.Option("--health", metavar="FILE", help="A file to write the counts into.", show_default=False),
+    ] = None,
+) -> None:
+    """Let workers work on the messages of their queues.
+
+    NAME is a postroom.Workers of a module that can be imported from here. Ctrl-C or SIGTERM lets what was begun end,
+    and leases nothing more; SIGHUP does so and then starts again with the module as it is by then.
+
+    \b
+    Example:
+      postroom work shop:workers
+    """
+    with opened() as it:
+        _on_signals(it)
+        totals = it.consumers.run(workers=_found(app), until_idle=until_idle, report=_Report(health))
+    if _reload and not until_idle:
+        os.execv(sys.executable, [sys.executable, *_started()])  # noqa: S606  the same program, with the same words
+    counts = {"done_count": totals.done, "failed_count": totals.failed, "dead_count": totals.dead}
+    if settings.json:
+        output.as_json({"status": status.DONE, **counts, "lost_count": totals.lost})
+    else:
+        output.say(_told(totals))
+
+
+_reload: list[bool] = []
+
+
+def _started() -> list[str]:
+    return ["-m", "postroom", *sys.argv[1:]]
+
+
+def _on_signals(it: Postroom) -> None:
+    def stop(number: int, _: object) -> None:
+        if number == signal.SIGHUP:
+            _reload.append(True)
+        it.consumers.stop()
+
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, stop)
+
+
+def _found(app: str) -> Any:
+    from postroom.queues.working import Workers
+
+    module, colon, name = app.partition(":")
+    if not colon or not module or not name:
+        raise ArgumentInvalid(argument=app, why="it is not MODULE:NAME")
+    sys.path.insert(0, os.getcwd())
+    try:
+        value = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ArgumentInvalid(argument=app, why=str(error)) from error
+    if not isinstance(value, Workers):
+        raise ArgumentInvalid(argument=app, why="it is no postroom.Workers")
+    return value
+
+
+class _Report:
+    """Shows the counts on a terminal, and writes them into a file for whoever asks whether this lives."""
+
+    def __init__(self, health: Path | None) -> None:
+        self._health = health
+        self._last = ""
+
+    def __call__(self, progress: Progress) -> None:
+        told = _told(progress)
+        if told != self._last and sys.stderr.isatty():
+            output.note(told)
+        if self._health is not None:
+            counts = {"done_count": progress.done, "failed_count": progress.failed, "dead_count": progress.dead}
+            counts["running_count"] = progress.running
+            self._health.write_text(json.dumps({"status": "00", **counts}) + "\n")
+        self._last = told
+
+
+def _told(progress: Progress) -> str:
+    return f"done: {progress.done}, failed: {progress.failed}, dead letters: {progress.dead}, lost: {progress.lost}"

@@ -1,0 +1,142 @@
+"""The lines of a COBOL program, fixed or free, as lines of free text that keep their numbers and columns.
+
+Comments are left out, continued literals and words are put together on the line where they begin, comment entries of
+the IDENTIFICATION DIVISION are left out. What remains of a line stands where it stood.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import NamedTuple, NoReturn
+
+from postroom.errors import CobolInvalid
+from postroom.model.definitions import Position, Problem, refuse
+
+_COMMENT_ENTRIES = {"AUTHOR", "INSTALLATION", "DATE-WRITTEN", "DATE-COMPILED", "SECURITY", "REMARKS"}
+_HEADERS = {"PROGRAM-ID", "ENVIRONMENT", "DATA", "PROCEDURE", "IDENTIFICATION", "ID"}
+_FIRST = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)")
+_WORD = re.compile(r"\"[^\"]*\"?|'[^']*'?|[A-Za-z0-9_-]+")
+
+
+class Layout(StrEnum):
+    """How lines are written."""
+
+    FIXED = "fixed"  # a number in columns 1 to 6, an indicator in 7, text in 8 to 72
+    FREE = "free"
+
+
+class Line(NamedTuple):
+    """One line, or a part of one."""
+
+    file: str
+    number: int
+    text: str
+
+    def position(self, column: int) -> Position:
+        return Position(self.file, self.number, column + 1)
+
+
+def fail(position: Position, what: str, rule: str = "syntax") -> NoReturn:
+    refuse(CobolInvalid, [Problem(position, what, rule)])
+
+
+def layout_of(text: str) -> Layout:
+    """How a program is written, by the place of its first division."""
+    for line in text.splitlines():
+        match = re.search(r"\b(IDENTIFICATION|ID)\s+DIVISION\b", line, re.IGNORECASE)
+        if match and line[6:7] not in ("*", "/"):
+            return Layout.FREE if match.start() < 7 else Layout.FIXED
+        if re.match(r"\s*>>\s*SOURCE\b.*\bFREE\b", line, re.IGNORECASE):
+            return Layout.FREE
+    return Layout.FIXED
+
+
+def read_lines(text: str, file: str, layout: Layout, cards: Mapping[str, str] | None = None) -> list[Line]:
+    """The lines of a program. ``cards`` has words that an installation replaces by its own."""
+    pieces = _fixed(text, file) if layout is Layout.FIXED else _free(text, file)
+    lines = _without_entries(pieces)
+    if not cards:
+        return lines
+    return [line._replace(text=_WORD.sub(lambda match: cards.get(match[0], match[0]), line.text)) for line in lines]
+
+
+def _free(text: str, file: str) -> Iterable[Line]:
+    for number, raw in enumerate(text.splitlines(), 1):
+        yield Line(file, number, raw if raw.lstrip().startswith(">>") else _uncommented(raw.expandtabs(8)).rstrip())
+
+
+def _fixed(text: str, file: str) -> Iterable[Line]:
+    lines: list[Line] = []
+    begun = -1  # the line that a continuation goes on
+    for number, raw in enumerate(text.splitlines(), 1):
+        expanded = raw.expandtabs(8)
+        indicator, content = expanded[6:7], expanded[7:72]
+        if raw.lstrip().startswith(">>"):
+            lines.append(Line(file, number, raw))
+        elif indicator in ("*", "/"):
+            lines.append(Line(file, number, ""))
+        elif indicator == "-":
+            if begun < 0:
+                fail(Position(file, number, 7), "a continuation without a line before it", "continuation")
+            lines[begun] = _continued(lines[begun], content, Position(file, number, 8))
+            lines.append(Line(file, number, ""))
+        elif indicator in ("", " ", "D", "d"):
+            text_of = _uncommented(content)
+            mark = ">>D " if indicator in ("D", "d") else " " * 7
+            lines.append(Line(file, number, mark + (text_of.ljust(65) if _open_quote(text_of) else text_of.rstrip())))
+            begun = len(lines) - 1 if text_of.strip() else begun
+        else:
+            what = f"the indicator {indicator!r} in column 7 is none of *, /, - and D; is the program in free format?"
+            fail(Position(file, number, 7), what, "indicator")
+    for line in lines:
+        if _open_quote(line.text):
+            fail(line.position(line.text.rindex(_open_quote(line.text))), "a literal does not end", "literal")
+        yield line._replace(text=line.text.rstrip())
+
+
+def _continued(line: Line, content: str, place: Position) -> Line:
+    quote = _open_quote(line.text)
+    rest = content.lstrip()
+    if quote:
+        if not rest.startswith(quote):
+            fail(place, f"the literal goes on here, and {quote} must come first", "continuation")
+        rest = rest[1:]
+        text = _uncommented(line.text + rest)
+        return line._replace(text=text.ljust(len(line.text) + 65) if _open_quote(text) else text.rstrip())
+    return line._replace(text=_uncommented(line.text.rstrip() + rest).rstrip())
+
+
+def _open_quote(text: str) -> str:
+    """The quote of a literal that does not end in this text; empty if there is none."""
+    quote = ""
+    for character in text:
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "\"'":
+            quote = character
+    return quote
+
+
+def _uncommented(text: str) -> str:
+    """A line without what follows ``*>``, unless that is in a literal."""
+    at = text.find("*>")
+    while at >= 0 and _open_quote(text[:at]):
+        at = text.find("*>", at + 2)
+    return text if at < 0 else text[:at]
+
+
+def _without_entries(lines: Iterable[Line]) -> list[Line]:
+    """Blank the comment entries: what they say need not be COBOL."""
+    kept, inside, over = [], False, False
+    for line in lines:
+        match = _FIRST.match(line.text)
+        word = match[1].upper() if match else ""
+        over = over or word in ("ENVIRONMENT", "DATA", "PROCEDURE")
+        if not over and word in _COMMENT_ENTRIES:
+            inside = True
+        elif word in _HEADERS:
+            inside = False
+        kept.append(line._replace(text="") if inside else line)
+    return kept

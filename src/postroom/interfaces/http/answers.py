@@ -1,0 +1,146 @@
+"""What operations answer with: a result of the room as a document, in the words of the command line.
+
+The client of this package asks for the objects themselves instead (``objects``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any
+
+from postroom.model.body import Format
+from postroom.model.key import KeyTexts
+from postroom.model.message import Message
+from postroom.model.moment import to_datetime, to_iso
+from postroom.queues.leased import Leased
+from postroom.queues.results import Listing, Received
+from postroom.queues.sources import SourceShown
+from postroom.room.journal import Entries
+from postroom.room.queues import QueueHandle
+from postroom.spheres.sending import SphereSent
+from postroom.stations.forms.catalog import Edition
+from postroom.stations.mail.story import Story
+from postroom.stations.station import Station
+from postroom.store.kernel.journal import Event
+from postroom.store.tables.images import ImageTable
+from postroom.store.tables.schedules import Schedule
+from postroom.store.tables.sources import Source
+
+
+class Raw:
+    """A text of JSON that goes out as it is: a number keeps the digits that its sender has written."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``names`` are those of the vocabulary that the document has; what is no document by itself has one name.
+
+    ``inside`` are the two names of a member if the result is a mapping: of its key and of its value.
+    """
+
+    names: tuple[str, ...] = ()
+    inside: tuple[str, str] | None = None
+    listed: bool = False  # one or none, as a list
+
+    def document(self, result: Any) -> dict[str, Any]:
+        """The document of a result, without its status."""
+        if result is None and not self.names:
+            return {}
+        if self.inside is not None:
+            key, value = self.inside
+            return {self.names[0]: [{key: name, value: document_of(each)} for name, each in result.items()]}
+        if type(result) is tuple and len(result) == len(self.names):
+            return {name: document_of(each) for name, each in zip(self.names, result, strict=True)}
+        if self.listed:
+            return {self.names[0]: [] if result is None else [document_of(result)]}
+        written = document_of(result)
+        if isinstance(written, dict) and len(self.names) != 1:
+            return written
+        return written if isinstance(written, dict) and self.names[0] in written else {self.names[0]: written}
+
+
+def answer(kind: str) -> Answer:
+    """``names`` of a document; of a mapping ``name: key value``; of one or none ``name?``."""
+    names, _, inside = kind.removesuffix("?").partition(":")
+    key_and_value = inside.split()
+    pair = (key_and_value[0], key_and_value[1]) if key_and_value else None
+    return Answer(tuple(names.split()), pair, kind.endswith("?"))
+
+
+def document_of(value: Any) -> Any:
+    """What the document of a result says for some part of it."""
+    if isinstance(value, Message):
+        return _message(value)
+    if isinstance(value, (Received, Leased)):
+        return {**value.as_dict(), "message": None if value.message is None else _message(value.message)}
+    if isinstance(value, Listing):
+        return {"messages": [_message(each) for each in value], "next": value.next}
+    if isinstance(value, Entries):
+        return {"events": [written_event(each) for each in value], "next": value.next}
+    if isinstance(value, Event):
+        return written_event(value)
+    if isinstance(value, Story):
+        return value.as_dict()
+    known = next((kind for kind in _KNOWN if isinstance(value, kind)), None)
+    if known is not None:
+        return _KNOWN[known](value)
+    if hasattr(value, "as_dict"):
+        return value.as_dict()
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if hasattr(value, "_asdict"):
+        return {name: document_of(each) for name, each in value._asdict().items()}
+    if is_dataclass(value):
+        return {field.name: document_of(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): document_of(each) for name, each in value.items()}
+    if isinstance(value, (Sequence, Iterator, frozenset)):
+        return [document_of(each) for each in value]
+    return str(value)
+
+
+def _message(message: Message) -> dict[str, Any]:
+    shape = message.as_dict()
+    if message.format is Format.JSON and not isinstance(shape["body"], str):
+        shape["body"] = Raw(message.body)
+    return shape
+
+
+def written_event(event: Event) -> dict[str, Any]:
+    """An entry of the journal with its number and the key of its message."""
+    return {"seq": event.seq, "key": event.key, **event.as_dict()}
+
+
+def _schedule(schedule: Schedule) -> dict[str, Any]:
+    due = to_iso(to_datetime(schedule.due))
+    return {"name": schedule.name, "cron": schedule.cron, "zone": schedule.zone, "queue": schedule.queue, "due": due}
+
+
+def _table(table: ImageTable) -> dict[str, Any]:
+    return {"name": table.name, "type": table.type, "message_count": table.images}
+
+
+_KNOWN: dict[type, Any] = {
+    QueueHandle: lambda handle: "/".join(handle.names),
+    Station: lambda station: station.name,
+    Edition: lambda edition: {"type": edition.form.name, "version": edition.version, "description": str(edition.form)},
+    Schedule: _schedule,
+    Source: lambda source: SourceShown(source.name, not source.disabled, source.input, source.output).as_dict(),
+    ImageTable: _table,
+    KeyTexts: list,
+    SphereSent: lambda sent: {"key": sent.key, "compensation": sent.remembered},
+    Enum: lambda each: each.value,
+    datetime: to_iso,
+    timedelta: lambda span: span.total_seconds(),
+    bytes: lambda text: text.decode(errors="replace"),
+}

@@ -1,0 +1,160 @@
+"""Spheres that a server holds for clients: each has a thread, which lives as long as its owner shows signs of life."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from time import monotonic
+from typing import Any
+
+from postroom.errors import PostroomError, SphereOver, TooManyRequests
+from postroom.limits import HEARTBEAT_SECONDS, SPHERES_HELD_MAX
+from postroom.room import Postroom
+from postroom.spheres.sphere import Sphere
+from postroom.store.tables.spheres import ACTIVE, COMMITTED
+
+_Work = tuple[Callable[[Sphere], Any], "Future[Any]"]
+
+
+class HeldSphere:
+    """A sphere of a client. All that is done in it is done by its thread, so that its heart beats as one's own."""
+
+    def __init__(self, room: Postroom, by: str, options: dict[str, Any]) -> None:
+        self.by = by
+        self.opened: Future[HeldSphere] = Future()
+        self._room = room
+        self._options = options
+        self._work: queue.Queue[_Work | None] = queue.Queue()
+        self._seen = monotonic()
+        self._silence = "the server was stopped"
+        self.ended = False
+        threading.Thread(target=self._live, name="postroom-sphere", daemon=True).start()
+
+    @property
+    def id(self) -> str:
+        return self._sphere.id
+
+    @property
+    def seconds(self) -> float:
+        """The longest time between two signs of life."""
+        return float(self._options.get("heartbeat", HEARTBEAT_SECONDS))
+
+    def do(self, work: Callable[[Sphere], Any]) -> Future[Any]:
+        """Have its thread do something; that is a sign of life, too."""
+        future: Future[Any] = Future()
+        self._seen = monotonic()
+        self._work.put((work, future))
+        if self.ended:
+            self._refuse_left()
+        return future
+
+    def heartbeat(self) -> str:
+        """A sign of life of its owner; answers with the state of the sphere."""
+        self._seen = monotonic()
+        return self._sphere.state
+
+    def commit(self) -> str:
+        """Commit: wait for the conditions, let everything take effect; or else abort. Its state is told."""
+        self._sphere.commit()
+        return COMMITTED
+
+    def let_go(self, why: str) -> None:
+        """Its owner has gone: it is aborted, unless it has ended."""
+        self._silence = why
+        self._work.put(None)
+
+    # --- its thread ---
+
+    def _live(self) -> None:
+        with self._room.store.acting(self.by):
+            try:
+                self._sphere = self._room.spheres.open(**self._options)
+            except BaseException as error:
+                self.ended = True
+                self.opened.set_exception(error)
+                return
+            self.opened.set_result(self)
+            try:
+                while not self.ended and self._next(self.seconds):
+                    pass
+            finally:
+                self._end()
+
+    def _next(self, seconds: float) -> bool:
+        """Do what is asked for next; False if the owner has been silent for too long, or has gone."""
+        left = self._seen + seconds - monotonic()
+        if left <= 0:
+            self._silence = f"its owner gave no sign of life for {seconds:g} s"
+            return False
+        try:
+            asked = self._work.get(timeout=left)
+        except queue.Empty:
+            return True
+        if asked is None:
+            return False
+        work, future = asked
+        try:
+            future.set_result(work(self._sphere))
+        except BaseException as error:
+            future.set_exception(error)
+        self._seen = monotonic()
+        self.ended = self._sphere.ended
+        return True
+
+    def _end(self) -> None:
+        self.ended = True
+        if not self._sphere.ended:
+            with suppress(PostroomError):  # it has ended otherwise, or the compensation engine finds it
+                self._sphere.abort(self._silence)
+        self._refuse_left()
+
+    def _refuse_left(self) -> None:
+        while True:
+            try:
+                asked = self._work.get_nowait()
+            except queue.Empty:
+                return
+            if asked is not None:
+                state = self._room.spheres.show(self._sphere.id).sphere.state
+                asked[1].set_exception(SphereOver(sphere=self._sphere.id, state=state, reason=""))
+
+
+class HeldSpheres:
+    """All that a server holds, by their ids."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, HeldSphere] = {}
+        self._lock = threading.Lock()
+
+    def open(self, room: Postroom, by: str, options: dict[str, Any]) -> HeldSphere:
+        """Open a sphere for a client."""
+        with self._lock:
+            self._held = {id: each for id, each in self._held.items() if not each.ended}
+            if len(self._held) >= SPHERES_HELD_MAX:
+                raise TooManyRequests(who="the server", seconds=5)
+        held = HeldSphere(room, by, options).opened.result()
+        with self._lock:
+            self._held[held.id] = held
+        return held
+
+    def find(self, room: Postroom, by: str, id: str) -> HeldSphere:
+        """That of a client; raises if it has ended, or is another's."""
+        held = self._held.get(id)
+        if held is not None and held.by == by and not held.ended:
+            return held
+        shown = room.spheres.show(id).sphere
+        why = "another owns it" if shown.state == ACTIVE else shown.reason or ""
+        raise SphereOver(sphere=id, state=shown.state, reason=f" ({why})" if why else "")
+
+    def let_go(self, id: str) -> None:
+        """It was aborted from outside: its thread has nothing more to do."""
+        held = self._held.pop(id, None)  # whoever asks for it now is told why
+        if held is not None:
+            held.let_go("it was aborted")
+
+    def close(self) -> None:
+        for held in list(self._held.values()):
+            held.let_go("the server was stopped")

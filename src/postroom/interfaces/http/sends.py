@@ -1,0 +1,110 @@
+"""Sends of many requests in shared commits: one thread writes, and takes along all that came while it wrote."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from threading import Condition, Lock
+from time import perf_counter
+from typing import NamedTuple
+
+from postroom.errors import PostroomError, TooManyRequests
+from postroom.limits import GROUP_MESSAGES_MAX, REQUEST_QUEUE_MAX
+from postroom.queues.results import Sent
+from postroom.queues.sending import Posting
+from postroom.queues.verbs import Verbs
+
+#: Of the time of the last commit, which those who come first wait for others.
+_GATHERING = 0.5
+_Pending = tuple[Posting, "asyncio.Future[Sent]"]
+
+
+class _Group(NamedTuple):
+    """Sends that were committed together."""
+
+    senders: int  # of these messages, and those who have come meanwhile
+    seconds: float
+    ended: float
+
+
+class Sends:
+    def __init__(
+        self, verbs: Verbs, others: Mapping[str, Verbs], committed: Callable[[int, float], None] | None = None
+    ) -> None:
+        self._committed = committed  # is told how many messages were sent together, and in which time
+        self._verbs = verbs
+        self._others = others
+        self._loop = asyncio.get_running_loop()
+        self._pool = ThreadPoolExecutor(1, "postroom-sends")
+        self._lock = Lock()
+        self._enough = Condition(self._lock)
+        self._expected = 0  # how many are waited for before the next commit; told when they are there
+        self._pending: list[_Pending] = []
+        self._busy = False
+        self._last = _Group(0, 0.0, 0.0)
+
+    async def send(self, wanted: Posting) -> Sent:
+        """Returns when the message is on disk."""
+        return await self.submit(wanted)
+
+    def submit(self, wanted: Posting) -> asyncio.Future[Sent]:
+        """The same for whoever goes on meanwhile. What is submitted first is sent first."""
+        future: asyncio.Future[Sent] = self._loop.create_future()
+        with self._lock:
+            if len(self._pending) >= REQUEST_QUEUE_MAX:
+                raise TooManyRequests(who="the server", seconds=1)
+            self._pending.append((wanted, future))
+            start, self._busy = not self._busy, True
+            if len(self._pending) == self._expected:
+                self._enough.notify()
+        if start:
+            self._pool.submit(self._work)
+        return future
+
+    def _gather(self) -> None:
+        """Wait for those who were answered a moment ago, and most often go on: a commit costs the same for all.
+
+        Nobody waits longer than half of what the last commit took, and who sends alone does not wait at all.
+        """
+        last = self._last
+        seconds = last.ended + last.seconds * _GATHERING - perf_counter()
+        if 0 < len(self._pending) < last.senders and seconds > 0:
+            self._expected = last.senders
+            self._enough.wait(seconds)
+            self._expected = 0
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                self._gather()
+                batch, self._pending = self._pending[:GROUP_MESSAGES_MAX], self._pending[GROUP_MESSAGES_MAX:]
+                if not batch:
+                    self._busy = False
+                    return
+            began = perf_counter()
+            try:
+                outcomes: list[Sent | BaseException] = [
+                    *self._verbs.send_each([wanted for wanted, _ in batch], self._others)
+                ]
+            except BaseException as error:  # whatever it is: each of them waits for an answer
+                outcomes = [error] * len(batch)
+            ended = perf_counter()
+            self._last = _Group(min(len(batch) + len(self._pending), GROUP_MESSAGES_MAX), ended - began, ended)
+            if self._committed is not None:
+                self._committed(len(batch), ended - began)
+            self._loop.call_soon_threadsafe(_tell, batch, outcomes)
+
+    def close(self) -> None:
+        """Let what is under way be written."""
+        self._pool.shutdown()
+
+
+def _tell(batch: list[_Pending], outcomes: list[Sent | BaseException]) -> None:
+    for (_, future), outcome in zip(batch, outcomes, strict=True):
+        if future.cancelled():
+            continue
+        if isinstance(outcome, BaseException):
+            future.set_exception(outcome if isinstance(outcome, PostroomError) else RuntimeError(repr(outcome)))
+        else:
+            future.set_result(outcome)

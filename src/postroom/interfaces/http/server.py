@@ -1,0 +1,275 @@
+"""``postroom serve``: a process that listens, with its bounds, and that stops when it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import signal
+import socket
+import ssl
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from postroom.errors import (
+    ArgumentInvalid,
+    PostroomError,
+    RequestHeadTooLarge,
+    RequestInvalid,
+    ServerExposed,
+    ServerUnreachable,
+    TooManyRequests,
+)
+from postroom.interfaces.http import logs, problems
+from postroom.interfaces.http.app import Interface
+from postroom.interfaces.http.responses import SAFE, answer
+from postroom.interfaces.http.services import Beside
+from postroom.limits import (
+    CONNECTIONS_MAX,
+    REQUEST_HEAD_BYTES_MAX,
+    REQUEST_HEAD_SECONDS,
+    REQUEST_HEADERS_MAX,
+    REQUEST_KEEP_SECONDS,
+    STOP_SECONDS,
+    USER_REQUESTS_PER_SECOND,
+)
+from postroom.room import Postroom
+
+_BACKLOG = 2_048
+_LINGER_SECONDS = 2.0  # for a client to read why it was refused
+_NO_HTTP = "it is no HTTP/1.1"
+_TOO_LONG = RequestHeadTooLarge(limit=f"{REQUEST_HEAD_BYTES_MAX} bytes")
+_TOO_MANY = RequestHeadTooLarge(limit=f"{REQUEST_HEADERS_MAX} headers")
+
+
+@dataclass(frozen=True)
+class Listening:
+    """Where a server listens, and by which files it proves who it is."""
+
+    host: str = "127.0.0.1"
+    port: int = 7600
+    certificate: str | None = None
+    key: str | None = None
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.certificate else 'http'}://{host}:{self.port}"
+
+
+class JoinedWrites:
+    """The head of an answer goes out with what follows it at once: one packet, and one call of the system, for both."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._head = b""
+
+    def write(self, data: bytes) -> None:
+        if self._head:
+            data, self._head = self._head + data, b""
+        elif data.startswith(b"HTTP/1.1 "):
+            self._head = data
+            self._loop.call_soon(self._flush)  # if nothing follows, the head does not wait for it
+            return
+        self._transport.write(data)
+
+    def _flush(self) -> None:
+        if self._head:
+            data, self._head = self._head, b""
+            self._transport.write(data)
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """A connection whose head must come in time and within bounds: else it is refused, whatever it is waiting for."""
+
+    _head_timer: asyncio.TimerHandle | None = None
+    _head_bytes = 0
+    _piece_bytes = 0
+    _in_head = True
+    _is_refused = False
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._joined = JoinedWrites(transport, self.loop)
+        self._head_timer = self.loop.call_later(REQUEST_HEAD_SECONDS, self._too_slow)
+
+    def _too_slow(self) -> None:
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_refused:  # it is not read any more, until the client has its answer
+            return
+        self._piece_bytes = len(data)
+        super().data_received(data)
+        if self._in_head and not self._is_refused:  # most heads come in one piece, and need neither timer nor count
+            self._head_bytes += len(data)
+            if self._head_bytes > REQUEST_HEAD_BYTES_MAX:
+                self._refuse(_TOO_LONG)
+            elif self._head_timer is None:
+                self._head_timer = self.loop.call_later(REQUEST_HEAD_SECONDS, self._too_slow)
+
+    def on_message_begin(self) -> None:
+        self._in_head, self._head_bytes = True, 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        if len(self.headers) > REQUEST_HEADERS_MAX:
+            raise _TOO_MANY
+        if self._head_bytes + self._piece_bytes > REQUEST_HEAD_BYTES_MAX and self._head_size() > REQUEST_HEAD_BYTES_MAX:
+            raise _TOO_LONG
+        self._in_head = False
+        self._forget_timer()
+        if len(self.connections) > CONNECTIONS_MAX:
+            self.app = _overloaded
+        super().on_headers_complete()
+        if self.cycle is not None:
+            self.cycle.transport = self._joined  # type: ignore[assignment]  # it writes and closes, and no more
+
+    def _head_size(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+
+    def send_400_response(self, msg: str) -> None:
+        """Whatever the parser does not take; called where it has raised."""
+        raised = sys.exc_info()[1]
+        cause = raised.__context__ if raised is not None else None
+        self._refuse(cause if isinstance(cause, PostroomError) else RequestInvalid(where="request", why=_NO_HTTP))
+
+    def _refuse(self, error: PostroomError) -> None:
+        """Answer, and close when the client had time to read it: what it still sends is thrown away."""
+        self._is_refused = True
+        self._forget_timer()
+        status, body = problems.problem(error)
+        lines = [*problems.headers_of(error), *SAFE, (b"content-length", b"%d" % len(body)), (b"connection", b"close")]
+        head = b"".join(name + b": " + value + b"\r\n" for name, value in lines)
+        self.transport.write(b"HTTP/1.1 %d \r\n%b\r\n%b" % (status, head, body))
+        self._head_timer = self.loop.call_later(_LINGER_SECONDS, self._too_slow)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_timer()
+        super().connection_lost(exc)
+
+    def _forget_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+
+async def _overloaded(scope: Any, receive: Any, send: Any) -> None:
+    """Answers whoever comes when there are as many connections as may be."""
+    error = TooManyRequests(who="the server", seconds=1)
+    await answer(send, *problems.problem(error), [*problems.headers_of(error), (b"connection", b"close")])
+
+
+class Server(uvicorn.Server):
+    """Its end does not wait for those who would follow for ever."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        app = self.config.app
+        assert isinstance(app, Interface)
+        app.end_waiting()
+        await super().shutdown(sockets)
+
+
+def check(room: Postroom, where: Listening) -> None:
+    """Refuse to listen where others could listen in, or where anyone could come in."""
+    if (where.certificate is None) != (where.key is None):
+        raise ArgumentInvalid(argument="--tls-key", why="give both a certificate and its key")
+    for file in (where.certificate, where.key):
+        if file is not None and not Path(file).is_file():
+            raise ArgumentInvalid(argument="--tls-certificate", why=f"{file} is not a file")
+    if _is_loopback(where.host):
+        return
+    if where.certificate is None:
+        raise ServerExposed(host=where.host, why="it has no certificate, and tokens would go in the clear")
+    if not room.access.has_users():
+        raise ServerExposed(host=where.host, why="no user has a right to anything yet")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def bound(where: Listening) -> socket.socket:
+    """The socket of a server, taken before anything else is begun."""
+    family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((where.host, where.port))
+        listener.listen(_BACKLOG)  # who comes before all is ready waits
+    except OSError as error:
+        listener.close()
+        raise ServerUnreachable(url=where.url, why=error.strerror or str(error)) from None
+    return listener
+
+
+def serve(
+    room: Postroom,
+    where: Listening,
+    listening: Callable[[str], None],
+    rate: float = USER_REQUESTS_PER_SECOND,
+    log: str = "text",
+    beside: Sequence[Beside] = (),
+) -> None:
+    """Serve until a signal ends it: SIGTERM or SIGINT lets what is under way be finished.
+
+    ``listening`` is called with the URL when requests are taken. ``beside`` serve the same room in other ways.
+    """
+    check(room, where)
+    with bound(where) as listener:
+        at = Listening(where.host, listener.getsockname()[1], where.certificate, where.key)
+        server = Server(_config(Interface(room, rate, beside), where, log))
+        server.config.load()
+        listening(at.url)
+        with _signals_taken():
+            server.run(sockets=[listener])
+
+
+@contextmanager
+def _signals_taken() -> Iterator[None]:
+    """When all is finished the server repeats the signal that ended it: then the room is to be closed, not killed."""
+    before = {each: signal.signal(each, lambda *_: None) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _config(app: Interface, where: Listening, log: str = "text") -> uvicorn.Config:
+    logs.configure(log)
+    return uvicorn.Config(
+        app,
+        http=BoundedProtocol,
+        ws="none",
+        loop="uvloop",
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=int(REQUEST_KEEP_SECONDS),
+        timeout_graceful_shutdown=int(STOP_SECONDS),
+        ssl_certfile=where.certificate,
+        ssl_keyfile=where.key,
+        ssl_version=ssl.PROTOCOL_TLS_SERVER,
+    )

@@ -1,0 +1,1 @@
+"""The language server: editors ask it about definition files."""

@@ -1,0 +1,106 @@
+"""What a definition file says and what is wrong with it, by the readers that load it; also while it is being edited.
+
+A file may need others of its folder: a schema, a table, queues of another file. So it is read in a folder of its own
+with links to all of them, and if it cannot stand alone, in a room that has loaded them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from postroom.engine.language import Symbol
+from postroom.errors import DefinitionError, PostroomError
+from postroom.model.definitions import Position, Problem
+from postroom.room import loading
+from postroom.room import open as open_room
+from postroom.room.languages import languages
+
+_WORD = re.compile(r"[\w.-]+")
+
+
+@dataclass
+class Document:
+    """One file that is open in an editor."""
+
+    path: Path
+    text: str
+    symbols: list[Symbol] = field(default_factory=list)  # as of the last time that it could be read
+
+    def word(self, line: int, character: int) -> str | None:
+        """The name at a place; lines and characters count from 0, as editors have it."""
+        lines = self.text.split("\n")
+        if line >= len(lines):
+            return None
+        return next(
+            (each.group() for each in _WORD.finditer(lines[line]) if each.start() <= character <= each.end()), None
+        )
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with it as it is now; its symbols are renewed if it can be read."""
+        with tempfile.TemporaryDirectory(prefix="postroom-lsp-") as name:
+            own = self._linked(Path(name))
+            try:
+                sources = loading.read([own])
+                self.symbols = sources.symbols()
+                sources.check(None)
+            except DefinitionError as error:
+                others = [own.parent / sibling.name for sibling in self._siblings()]
+                return _in_a_room(own, others) if others else _problems(error, own)
+        return []
+
+    def defined(self, name: str) -> list[Symbol]:
+        """Where a name is defined: here, or in another file of the folder."""
+        return [symbol for symbol in self.known() if symbol.name == name]
+
+    def known(self) -> list[Symbol]:
+        """All that this file and the others of its folder define."""
+        symbols = list(self.symbols)
+        for other in self._siblings():
+            try:
+                symbols += loading.read([other]).symbols()
+            except PostroomError:  # it has problems of its own, which are shown where it is open
+                continue
+        return symbols
+
+    def _siblings(self) -> list[Path]:
+        suffixes = {language.suffix for language in languages()}
+        if not self.path.parent.is_dir():
+            return []
+        return sorted(each for each in self.path.parent.iterdir() if each.suffix in suffixes and each != self.path)
+
+    def _linked(self, folder: Path) -> Path:
+        """The file as it is in the editor, in a folder with links to those that are beside it."""
+        if self.path.parent.is_dir():
+            for each in self.path.parent.iterdir():
+                if each.name != self.path.name and each.is_file():
+                    (folder / each.name).symlink_to(each)
+        own = folder / self.path.name
+        own.write_text(self.text, encoding="utf-8", errors="surrogatepass")
+        return own
+
+
+def _in_a_room(own: Path, others: list[Path]) -> list[Problem]:
+    """What is wrong with a file in a room that has what the files beside it define."""
+    with open_room(own.parent / ".room.db") as room:
+        for other in others:
+            with suppress(PostroomError):  # it has problems of its own, or needs this one
+                room.load(other)
+        try:
+            room.definitions.check(own)
+        except DefinitionError as error:
+            return _problems(error, own)
+    return []
+
+
+def _problems(error: DefinitionError, file: Path) -> list[Problem]:
+    told = error.facts.get("problems")
+    if told:
+        return [each for each in told if each.position.file == str(file)]
+    where = re.match(r".*:([0-9]+):([0-9]+)$", str(error.facts.get("where")))
+    place = Position(str(file), int(where[1]), int(where[2])) if where else Position(str(file), 1)
+    return [Problem(place, str(error).replace(f"{file.parent}{os.sep}", ""), error.code)]

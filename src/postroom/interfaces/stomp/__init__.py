@@ -1,0 +1,1 @@
+"""Programs in other languages, by STOMP 1.2."""

@@ -1,0 +1,143 @@
+"""Users, their grants and tokens, and schedules: for operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from postroom.errors import RequestInvalid
+from postroom.interfaces.web.page import Again, Goto, Page
+from postroom.interfaces.web.rendering import moment
+from postroom.interfaces.web.visit import Visit
+from postroom.model.moment import to_datetime
+from postroom.room.access import VERBS
+
+PATH = "/access"
+
+
+def show(visit: Visit) -> Mapping[str, Any]:
+    return _context(visit, None)
+
+
+def _context(visit: Visit, token: str | None) -> Mapping[str, Any]:
+    return {
+        "users": visit.room.flows.principals(),
+        "grants": visit.room.access.grants(),
+        "tokens": visit.room.access.tokens(),
+        "verbs": VERBS,
+        "token": token,
+        "sent": visit.form if visit.problem is not None else {},
+        "schedules": [(schedule, to_datetime(schedule.due)) for schedule in visit.room.consumers.schedules()],
+    }
+
+
+def grant(visit: Visit) -> Goto:
+    what = (visit.needed("principal"), visit.needed("verb"), visit.form.get("object", "").strip() or "*")
+    is_new = visit.room.access.grant(*what)
+    visit.callers.refresh()
+    return Goto(visit.here(), f"{' '.join(what)}: {'granted' if is_new else 'was granted already'}.")
+
+
+def withdraw(visit: Visit) -> Goto:
+    what = (visit.needed("principal"), visit.needed("verb"), visit.needed("object"))
+    is_gone = visit.room.access.withdraw(*what)
+    visit.callers.refresh()
+    return Goto(visit.here(), f"{' '.join(what)}: {'withdrawn' if is_gone else 'there was no such grant'}.")
+
+
+def create_token(visit: Visit) -> Again:
+    """It is shown once, on the page that answers, and is in no address."""
+    days = visit.form.get("days", "").strip()
+    if days and not (days.isascii() and days.isdigit() and len(days) < 6):
+        raise RequestInvalid(where="days", why="a whole number of days is expected")
+    verbs = visit.form.get("verbs", "").split() or None
+    token = visit.room.access.create_token(
+        visit.needed("principal"), visit.needed("name"), verbs=verbs, days=int(days) if days else None
+    )
+    return Again(_context(visit, token), 200)
+
+
+def revoke_token(visit: Visit) -> Goto:
+    visit.room.access.revoke_token(visit.needed("id"))
+    visit.callers.refresh()
+    return Goto(visit.here(), f"Revoked {visit.needed('id')}.")
+
+
+def add_user(visit: Visit) -> Goto:
+    """Someone who may sign in; what they may do is granted."""
+    name = visit.needed("name")
+    visit.room.flows.add_principal(name, _password(visit))
+    return Goto(visit.here(), f"{name} is registered, and may do nothing yet: grant what is needed.")
+
+
+def set_password(visit: Visit) -> Goto:
+    """Another password for a user, whose sessions end with it."""
+    name, password = visit.needed("name"), _password(visit)
+    _known(visit, name)
+    visit.room.flows.add_principal(name, password, replace=True)
+    return Goto(visit.here(), f"{name} has another password.")
+
+
+def remove_user(visit: Visit) -> Goto:
+    name = visit.needed("name")
+    _known(visit, name)
+    visit.room.flows.remove_principal(name)
+    visit.callers.refresh()
+    return Goto(visit.here(), f"{name} was removed.")
+
+
+def _password(visit: Visit) -> str:
+    password = visit.form.get("password", "")
+    if not password:
+        raise RequestInvalid(where="password", why="it is missing")
+    return password
+
+
+def _known(visit: Visit, name: str) -> None:
+    if name not in visit.room.flows.principals():
+        raise RequestInvalid(where="name", why=f"there is no user {name[:60]!r}")
+
+
+def schedule(visit: Visit) -> Goto:
+    """A message at each time of a cron line."""
+    made = visit.room.consumers.schedule(
+        visit.needed("name"),
+        visit.needed("cron"),
+        visit.needed("queue"),
+        body=visit.form.get("body", "").replace("\r\n", "\n"),
+        zone=visit.form.get("zone", "").strip() or "UTC",
+    )
+    return Goto(visit.here(), f"{made.name} is sent next at {moment(to_datetime(made.due))}.")
+
+
+def end_sessions(visit: Visit) -> Goto:
+    name = visit.needed("principal")
+    return Goto(visit.here(), f"Ended {visit.room.access.end_sessions(name)} sessions of {name}.")
+
+
+def unschedule(visit: Visit) -> Goto:
+    visit.room.consumers.unschedule(visit.needed("name"))
+    return Goto(visit.here(), f"Removed the schedule {visit.needed('name')}.")
+
+
+PAGE = Page(
+    PATH,
+    "access.html",
+    show,
+    "operate",
+    None,
+    {
+        "grant": grant,
+        "withdraw": withdraw,
+        "token": create_token,
+        "revoke": revoke_token,
+        "sign-out": end_sessions,
+        "unschedule": unschedule,
+        "schedule": schedule,
+        "add-user": add_user,
+        "password": set_password,
+        "remove-user": remove_user,
+    },
+    label="Access",
+    group="operators",
+)

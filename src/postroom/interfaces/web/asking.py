@@ -1,0 +1,144 @@
+"""What takes long on a page: it is done in a thread of its own, and followed and stopped by whoever began it.
+
+What came of it is kept for a while, so that a page can show another part of the same answer.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sized
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
+
+from postroom.errors import TooManyRequests
+from postroom.limits import ASKING_SECONDS, ASKINGS_AT_ONCE, ASKINGS_KEPT_MAX, ASKINGS_KEPT_ROWS_MAX, ASKINGS_OF_ONE
+
+#: Is told how much of it is done, and raises if nobody wants it any more.
+Progress = Callable[[int, int], None]
+
+
+class Stopped(Exception):
+    """Whoever asked wants no answer any more."""
+
+
+class Asking:
+    """One thing that is being done; ``about`` is what was asked for."""
+
+    def __init__(self, user: str, about: Any) -> None:
+        self.id = secrets.token_urlsafe(9)
+        self.user = user
+        self.about = about
+        self.done = 0
+        self.total = 0  # until it is known
+        self.began = time.monotonic()
+        self._stop = threading.Event()
+        self._coming: Future[Any] = Future()
+
+    def progress(self, done: int, total: int) -> None:
+        self.done, self.total = done, total
+        if self._stop.is_set():
+            raise Stopped
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._stop.is_set()
+
+    @property
+    def is_over(self) -> bool:
+        return self._coming.done()
+
+    def wait(self) -> bool:
+        """Whether it is over; it may take a moment."""
+        return bool(wait([self._coming], ASKING_SECONDS).done)
+
+    def whole(self) -> Any:
+        """What came of it, however long it takes."""
+        wait([self._coming])
+        return self.result()
+
+    def result(self) -> Any:
+        """What came of it, or why nothing did; of what was stopped, None."""
+        try:
+            return self._coming.result(0)
+        except Stopped:  # a page was waiting for it meanwhile
+            return None
+
+    @property
+    def rows(self) -> int:
+        """How much is kept for it."""
+        if not self.is_over or self._coming.exception() is not None:
+            return 0
+        kept = self._coming.result()
+        return len(kept) if isinstance(kept, Sized) else 1
+
+    def stop(self) -> None:
+        """Nothing more is told; what waits for its turn is never begun."""
+        self._stop.set()
+
+    def run(self, work: Callable[[Progress], Any]) -> None:
+        try:
+            self.progress(0, 0)
+            self._coming.set_result(work(self.progress))
+        except BaseException as error:
+            self._coming.set_exception(error)
+
+
+class Askings:
+    """All that is being done for pages of one server, and what came of it."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(ASKINGS_AT_ONCE, thread_name_prefix="postroom-asking")
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, Asking] = OrderedDict()
+
+    def begin(self, user: str, about: Any, work: Callable[[Progress], Any]) -> Asking:
+        asking = Asking(user, about)
+        with self._lock:
+            running = [each for each in self._known.values() if each.user == user and not each.is_over]
+            if len(running) >= ASKINGS_OF_ONE:
+                raise TooManyRequests(who=user, seconds=1)
+            self._known[asking.id] = asking
+            self._forget()
+        self._pool.submit(asking.run, work)
+        return asking
+
+    def known(self, user: str, id: str) -> Asking | None:
+        """What someone has begun and not stopped."""
+        with self._lock:
+            asking = self._known.get(id)
+        return asking if asking is not None and asking.user == user else None
+
+    def stop(self, user: str, id: str) -> bool:
+        """Whether there was something to stop."""
+        with self._lock:
+            asking = self._known.get(id)
+            if asking is None or asking.user != user:
+                return False
+            del self._known[id]
+        asking.stop()
+        return not asking.is_over
+
+    def _forget(self) -> None:
+        """The oldest that are over, until what is left is little enough."""
+        over = [each for each in self._known.values() if each.is_over]
+        rows = sum(each.rows for each in over)
+        for each in over:
+            if len(self._known) <= ASKINGS_KEPT_MAX and rows <= ASKINGS_KEPT_ROWS_MAX:
+                return
+            rows -= each.rows
+            del self._known[each.id]
+
+    def close(self) -> None:
+        """Stop everything, and wait for it."""
+        with self._lock:
+            for each in self._known.values():
+                each.stop()
+            self._known.clear()
+        self._pool.shutdown(cancel_futures=True)

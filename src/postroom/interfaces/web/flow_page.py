@@ -1,0 +1,205 @@
+"""The flow graph as a picture and as a table, with rates on its arcs; who has subscribed to what, and what changes it.
+
+Whoever may publish in the meta-space of a domain changes its graph here, as far as the policy of the domain allows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from secrets import randbelow
+from typing import Any
+
+from postroom.errors import RequestInvalid
+from postroom.flows.graph.inspection import ArcShown, GraphShown
+from postroom.flows.language.definitions import EVERYONE
+from postroom.interfaces.web.overview import picture
+from postroom.interfaces.web.page import Goto, Page
+from postroom.interfaces.web.visit import Visit
+from postroom.limits import DRAWN_SPACES_MAX, META_EVENTS_SHOWN, SEARCHED_MESSAGES_MAX
+from postroom.model.message import Message
+
+WIDTH, HEIGHT, ACROSS, DOWN = 150, 34, 250, 62
+
+
+@dataclass(frozen=True)
+class Box:
+    """A space in the picture."""
+
+    name: str
+    x: int
+    y: int
+    waiting: int
+
+
+@dataclass(frozen=True)
+class Line:
+    """An arc in the picture."""
+
+    path: str
+    text_x: int
+    text_y: int
+    label: str
+    is_enabled: bool
+
+
+def show(visit: Visit) -> Mapping[str, Any]:
+    graph = visit.room.flows.graph()
+    rates = arc_rates(graph, {queue.name: queue.rate_in for queue in picture(visit.room).queues})
+    boxes = placed(graph)
+    return {
+        "graph": graph,
+        "rates": rates,
+        "boxes": boxes,
+        "lines": drawn(graph, boxes, rates),
+        "width": max((box.x for box in boxes.values()), default=0) + WIDTH + 20,
+        "height": max((box.y for box in boxes.values()), default=0) + HEIGHT + 20,
+        "box_width": WIDTH,
+        "box_height": HEIGHT,
+        "subscriptions": visit.room.flows.subscriptions(),
+        "rights": {name: rights(visit, graph, name) for name in graph.domains},
+        "changes": _changes(visit, graph),
+        "sent": visit.form if visit.problem is not None else {},
+        "live": "room",
+    }
+
+
+def arc_rates(graph: GraphShown, rates: Mapping[str, float | None]) -> dict[str, float | None]:
+    """By arc, what it delivers in a second: what comes into its space, if no other arc leads there."""
+    into = Counter(arc.target for arc in graph.arcs)
+    return {arc.key: rates.get(arc.target) if into[arc.target] == 1 else None for arc in graph.arcs}
+
+
+# --- changing it ---
+
+#: What a page offers: the action in the words of a policy, and how its event is made of the fields that were sent.
+CHANGES: Mapping[str, Callable[[Visit], dict[str, Any]]] = {
+    "disableArc": lambda visit: {"arcName": visit.needed("arc")},
+    "enableArc": lambda visit: {"arcName": visit.needed("arc")},
+    "deleteArc": lambda visit: {"arcName": visit.needed("arc")},
+    "requestDeleteArc": lambda visit: {"id": randbelow(10**9), "arcName": visit.needed("arc")},
+    "addArc": lambda visit: _arc_said(visit),
+    "requestAddArc": lambda visit: {"id": randbelow(10**9), **_arc_said(visit)},
+    "addSpace": lambda visit: {"nodeName": f"{visit.needed('space')} : {visit.needed('type')}"},
+    "deleteSpace": lambda visit: {"nodeName": visit.needed("space")},
+}
+
+
+def meta_of(domain: str) -> str:
+    return f"meta:{domain}"
+
+
+def rights(visit: Visit, graph: GraphShown, domain: str) -> dict[str, Any]:
+    """What the visitor may change in a domain, or why nothing."""
+    allows = graph.domains[domain]
+    mine = [action for action in CHANGES if any(action in allows.get(name, ()) for name in (EVERYONE, visit.user))]
+    why = None
+    if not visit.may("publish", meta_of(domain)):
+        why = f"This needs the right publish on {meta_of(domain)}."
+    elif not mine:
+        others = sorted({name for name, actions in allows.items() for each in actions if each in CHANGES})
+        why = f"The domain allows it to {', '.join(others)}." if others else "The domain allows it to nobody."
+    return {"may": mine if why is None else [], "why": why, "allows": allows}
+
+
+def _changes(visit: Visit, graph: GraphShown) -> list[dict[str, Any]]:
+    """The last events of the meta-spaces, newest first."""
+    changes: list[dict[str, Any]] = []
+    for domain in graph.domains:
+        events = islice(iter(visit.room.queues.peek(meta_of(domain))), SEARCHED_MESSAGES_MAX)
+        for message in deque(events, maxlen=META_EVENTS_SHOWN):
+            if not message.corrupt:
+                changes.append(_change(domain, message))
+    return sorted(changes, key=lambda each: str(each["key"]), reverse=True)[:META_EVENTS_SHOWN]
+
+
+def _change(domain: str, message: Message) -> dict[str, Any]:
+    event = message.value
+    ((action, fields),) = event["action"].items()
+    words = [f"{name} {_words(value)}" for name, value in fields.items()]
+    return {
+        "key": message.key,
+        "domain": domain,
+        "at": message.created,
+        "by": event["principal"],
+        "action": action,
+        "said": ", ".join(words),
+    }
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{name} {_words(each)}".strip() for name, each in value.items())
+    return str(value)
+
+
+def change(visit: Visit) -> Goto:
+    """Publish the event of a change, in the name of the visitor."""
+    action, domain = visit.needed("do"), visit.needed("domain")
+    visit.require("publish", "space", {"space": meta_of(domain)})
+    event = {action[0].upper() + action[1:]: CHANGES[action](visit)}
+    sent = visit.room.flows.publish(meta_of(domain), event)
+    return Goto(visit.here(), f"{action} in {domain}: {sent.key}.")
+
+
+def _arc_said(visit: Visit) -> dict[str, Any]:
+    kind, pattern = visit.form.get("func", ""), visit.form.get("pattern", "").strip()
+    functions = {
+        "Select": {"pat": pattern or "any"},
+        "Transform": {"srcPat": pattern, "resultPat": visit.form.get("result", "").strip()},
+        "Merge": {},
+    }
+    if kind not in functions:
+        raise RequestInvalid(where="func", why=f"one of {', '.join(functions)}")
+    names = {"arcName": visit.needed("arc"), "srcNode": visit.needed("source"), "destNode": visit.needed("target")}
+    return {**names, "func": {kind: functions[kind]}}
+
+
+# --- the picture ---
+
+
+def placed(graph: GraphShown) -> dict[str, Box]:
+    """Spaces in columns: each right of those from which arcs lead to it, as far as there is no circle."""
+    if len(graph.spaces) > DRAWN_SPACES_MAX:
+        return {}
+    column = {space.name: 0 for space in graph.spaces}
+    arcs = [arc for arc in graph.arcs if arc.source in column and arc.target in column and arc.source != arc.target]
+    for _ in column:
+        moved = False
+        for arc in arcs:
+            wanted = column[arc.source] + 1
+            if column[arc.target] < wanted < len(column):
+                column[arc.target], moved = wanted, True
+        if not moved:
+            break
+    used = {number: index for index, number in enumerate(sorted(set(column.values())))}
+    rows: dict[int, int] = {}
+    places = {}
+    for space in graph.spaces:
+        across = used[column[space.name]]
+        down = rows.get(across, 0)
+        rows[across] = down + 1
+        places[space.name] = Box(space.name, 10 + across * ACROSS, 10 + down * DOWN, space.waiting)
+    return places
+
+
+def drawn(graph: GraphShown, boxes: Mapping[str, Box], rates: Mapping[str, float | None]) -> Sequence[Line]:
+    return [_line(arc, boxes, rates) for arc in graph.arcs if arc.source in boxes and arc.target in boxes]
+
+
+def _line(arc: ArcShown, boxes: Mapping[str, Box], rates: Mapping[str, float | None]) -> Line:
+    source, target = boxes[arc.source], boxes[arc.target]
+    x, y = source.x + WIDTH, source.y + HEIGHT // 2
+    end, low = target.x, target.y + HEIGHT // 2
+    bend = max(abs(end - x) // 2, 40)
+    path = f"M{x} {y}C{x + bend} {y} {end - bend} {low} {end} {low}"
+    rate = rates.get(arc.key)
+    label = arc.name if rate is None else f"{arc.name} {rate * 60:.1f}/min"
+    return Line(path, (x + end) // 2, (y + low) // 2 - 4, label[:28], arc.state == "enabled")
+
+
+PAGE = Page(
+    "/flows", "flows.html", show, "look", None, dict.fromkeys(CHANGES, change), label="Flows", group="operators"
+)

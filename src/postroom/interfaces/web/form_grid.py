@@ -1,0 +1,244 @@
+"""A form as its template was drawn: rows of labels and cells, to be filled in, shown, or asked with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from postroom.interfaces.web.visit import Visit
+from postroom.limits import FORM_COLUMNS_MAX
+from postroom.model.types import FieldValue, Kind, text
+from postroom.stations.forms.drawing import Line
+from postroom.stations.forms.filling import fitting
+from postroom.stations.forms.form import Form, FormField, Rule
+
+#: Before the name of a field in what a browser sends.
+PREFIX = "field:"
+_KINDS = {
+    Kind.STRING: "text",
+    Kind.INT: "a whole number, such as 42",
+    Kind.DECIMAL: "a number, such as 1150.50",
+    Kind.FLOAT: "a number",
+    Kind.BOOLEAN: "true or false",
+    Kind.DATE: "a date, such as 2026-11-06 or Nov. 6, 2026",
+    Kind.TIME: "a time, such as 14:30",
+    Kind.TIMESTAMP: "a date and a time, such as 2026-11-06T14:30:00Z",
+    Kind.KEY: "a key, such as 00001.00042",
+}
+_RULES = {
+    Rule.REQUIRED: "required; fixed when the form is created",
+    Rule.ONCE: "fixed once entered",
+    Rule.FREE: "free: whoever has the form may write on it",
+    Rule.AUTOMATIC: "written by the system",
+}
+
+
+class Mode(StrEnum):
+    """What is done with a form."""
+
+    CREATE = "create"
+    MODIFY = "modify"
+    SHOW = "show"
+    SKETCH = "sketch"  # conditions are written into it
+    ASKED = "asked"  # conditions are shown in it
+    ACTION = "action"  # what is to be written on it is written into it
+
+
+_SKETCHES = (Mode.SKETCH, Mode.ACTION)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A blank with its label. ``way`` is write, fixed, stamp, later, shown or asked."""
+
+    before: str
+    label: str
+    name: str
+    id: str
+    width: int
+    way: str
+    value: str
+    kind: str
+    rule: str
+    takes: str
+    is_long: bool
+    is_required: bool = False
+    error: str | None = None
+    is_changed: bool = False
+    sent: str = ""  # the name under which a browser sends it
+
+
+@dataclass(frozen=True)
+class Row:
+    cells: tuple[Cell, ...]
+    tail: str
+
+    @property
+    def errors(self) -> list[Cell]:
+        return [cell for cell in self.cells if cell.error]
+
+
+@dataclass(frozen=True)
+class Grid:
+    title: str
+    version: int | None
+    mode: str
+    columns: int  # of the widest line
+    rows: tuple[Row, ...]
+    changed_by: Mapping[str, str]  # person or machine, by field
+
+    @property
+    def errors(self) -> list[Cell]:
+        return [cell for row in self.rows for cell in row.errors]
+
+    @property
+    def is_written(self) -> bool:
+        """Whether there is a blank to write into; else the sheet itself is reached by Tab, to scroll it."""
+        return any(cell.way == "write" for row in self.rows for cell in row.cells)
+
+
+def grid(
+    form: Form,
+    mode: Mode,
+    texts: Mapping[str, str],
+    *,
+    version: int | None = None,
+    errors: Mapping[str, str] | None = None,
+    changed_by: Mapping[str, str] | None = None,
+    fixed: Collection[str] = (),
+    prefix: str = "f",
+    group: str = "",
+) -> Grid:
+    """``texts`` is what stands in the blanks; ``fixed`` are fields that may not be written any more.
+
+    ``group`` is before the names of fields, if there are several grids in one form.
+    """
+    changed = changed_by or {}
+    rows = []
+    for number, line in enumerate(form.lines):
+        cells, at = [], 0
+        for blank in line.blanks:
+            field = form.field(blank.name)
+            assert field is not None
+            head = line.drawn[at : blank.start]
+            split = max(head.rfind(blank.name), 0)
+            way = _way(field, mode, field.name in fixed)
+            cells.append(
+                Cell(
+                    head[:split],
+                    head[split:],
+                    blank.name,
+                    f"{prefix}{number}-{blank.start}",
+                    blank.width,
+                    way,
+                    texts.get(blank.name, ""),
+                    str(field.kind),
+                    "" if mode in _SKETCHES else str(field.rule),
+                    _takes(field, mode),
+                    field.kind is Kind.STRING or field.many or mode in _SKETCHES,
+                    mode is Mode.CREATE and field.rule is Rule.REQUIRED,
+                    (errors or {}).get(blank.name),
+                    blank.name in changed,
+                    f"{group}{PREFIX}{blank.name}",
+                )
+            )
+            at = blank.start + blank.width
+        rows.append(Row(tuple(cells), _tail(line, at)))
+    columns = max((len(line.drawn) for line in form.lines), default=1)
+    return Grid(form.name, version, str(mode), min(columns + 2, FORM_COLUMNS_MAX), tuple(rows), changed)
+
+
+def _tail(line: Line, at: int) -> str:
+    return line.drawn[at:].rstrip()
+
+
+def _way(field: FormField, mode: Mode, is_fixed: bool) -> str:
+    if mode in (Mode.SKETCH, Mode.ASKED):
+        return "write" if mode is Mode.SKETCH else "asked"
+    if mode is Mode.ACTION:
+        return "shown" if field.rule is Rule.AUTOMATIC else "write"
+    if field.rule is Rule.AUTOMATIC:
+        return "later" if mode is Mode.CREATE else "stamp"
+    if mode is Mode.SHOW:
+        return "shown"
+    return "fixed" if is_fixed else "write"
+
+
+def _takes(field: FormField, mode: Mode) -> str:
+    what = f"several, one on each line: {_KINDS[field.kind]}" if field.many else _KINDS[field.kind]
+    if mode is Mode.SKETCH:
+        return f'{field.kind}: a value, >100, <>a, 1..9, a pattern such as "off*"; several mean any of them'
+    if mode is Mode.ACTION:
+        return f"{field.kind}: a value, ?claim.No, or a function such as total(?claim.Amount)"
+    return f"{what}; {_RULES[field.rule]}"
+
+
+# --- what stands in the blanks ---
+
+
+def shown_texts(values: Mapping[str, FieldValue]) -> dict[str, str]:
+    """Values as they are written; several are one on each line."""
+    return {
+        name: "\n".join(text(item) for item in value) if isinstance(value, tuple) else text(value)
+        for name, value in values.items()
+    }
+
+
+def fixed_fields(form: Form, values: Mapping[str, FieldValue]) -> set[str]:
+    """Those that were entered for good."""
+    return {
+        field.name
+        for field in form.fields
+        if field.rule is Rule.REQUIRED or (field.rule is Rule.ONCE and values.get(field.name) not in (None, "", ()))
+    }
+
+
+def sent_texts(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """What was written into the blanks of a form, as a browser sends it."""
+    return {name.removeprefix(PREFIX): value.replace("\r\n", "\n") for name, value in pairs if name.startswith(PREFIX)}
+
+
+def given(form: Form, texts: Mapping[str, str]) -> dict[str, Any]:
+    """Values for the verbs of a station; a blank is None."""
+    values: dict[str, Any] = {}
+    for name, written in texts.items():
+        field = form.field(name)
+        if not written.strip():
+            values[name] = None
+        elif field is not None and field.many:
+            values[name] = [line.strip() for line in written.split("\n") if line.strip()]
+        else:
+            values[name] = written if field is None or field.kind is Kind.STRING else written.strip()
+    return values
+
+
+def wrong(form: Form, values: Mapping[str, Any], *, is_new: bool) -> dict[str, str]:
+    """By field, why what was written cannot stand there; all of them, not the first alone."""
+    problems = {}
+    for field in form.fields:
+        value = values.get(field.name)
+        if value is None:
+            if is_new and field.rule is Rule.REQUIRED:
+                problems[field.name] = "It is required."
+        elif field.rule is not Rule.AUTOMATIC and (why := fitting(form, field, value)) is not None:
+            problems[field.name] = why.removeprefix(f"{form.name}, field {field.name}: ")  # it stands beside the field
+    return problems
+
+
+def first_fields(form: Form, values: Mapping[str, FieldValue], most: int = 5) -> list[tuple[str, str]]:
+    """The first fields that say something and were not written by the system, shortened."""
+    texts = shown_texts(values)
+    shown = [
+        (field.name, texts[field.name].replace("\n", " ")[:60])
+        for field in form.fields
+        if field.rule is not Rule.AUTOMATIC and texts.get(field.name)
+    ]
+    return shown[:most]
+
+
+def edition_forms(visit: Visit) -> dict[str, Form]:
+    """The forms of the room, by type."""
+    forms = visit.room._parts.network.forms
+    return {name: edition.form for name, edition in visit.room._parts.store.read(forms.now).items()}

@@ -1,0 +1,67 @@
+"""The journal: its newest entries, or those after a number, with filters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from postroom.interfaces.web.page import Page
+from postroom.interfaces.web.visit import Visit
+from postroom.limits import JOURNAL_SHOWN_ROWS, SEARCHED_MESSAGES_MAX
+from postroom.model.place import place_of
+from postroom.store.kernel.journal import Event
+
+FILTERS = ("verb", "place", "by", "key")
+
+
+def show(visit: Visit) -> Mapping[str, Any]:
+    asked = {name: visit.query.get(name, "").strip() for name in FILTERS}
+    after = None if not visit.query.get("after") else visit.number("after", 1, 999_999_999)
+    if after is None:
+        events = visit.room.journal.last(SEARCHED_MESSAGES_MAX if any(asked.values()) else JOURNAL_SHOWN_ROWS)[::-1]
+    else:
+        events = visit.room.journal.after(after - 1)
+    rows = [row for row in map(_row, events) if _fits(row, asked)]
+    return {
+        "rows": rows[:JOURNAL_SHOWN_ROWS],
+        "looked": len(events),
+        "is_more": len(rows) > JOURNAL_SHOWN_ROWS,
+        "asked": asked,
+        "after": after,
+        "older": _older(events) if after is None else None,
+        "newer": None if after is None or not rows else rows[:JOURNAL_SHOWN_ROWS][-1]["seq"] + 1,
+        "live": "room" if after is None and not any(asked.values()) else (),
+    }
+
+
+def _older(events: list[Event]) -> int | None:
+    """From where the entries before these are shown."""
+    return max(events[-1].seq - JOURNAL_SHOWN_ROWS, 1) if events and events[-1].seq > 1 else None
+
+
+def _row(event: Event) -> dict[str, Any]:
+    return {
+        "seq": event.seq,
+        "time": event.time,
+        "verb": event.verb,
+        "key": event.key,
+        "source": place_of(event.source) or "",
+        "target": place_of(event.target) or "",
+        "by": event.by,
+        "detail": "" if not event.detail else json.dumps(dict(event.detail), ensure_ascii=False, default=str)[:300],
+        "damaged": event.damaged,
+    }
+
+
+def _fits(row: Mapping[str, Any], asked: Mapping[str, str]) -> bool:
+    places = (row["source"], row["target"])
+    return (
+        asked["verb"] in ("", row["verb"])
+        and (not asked["place"] or asked["place"] in places)
+        and asked["by"] in row["by"]
+        and asked["key"] in ("", row["key"])
+    )
+
+
+PAGE = Page("/journal", "journal.html", show, "look", None, label="Journal", group="operators")

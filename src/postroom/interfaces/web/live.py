@@ -1,0 +1,111 @@
+"""What a page follows: a browser is told that something has changed, and asks for the part of the page again.
+
+Nothing is said about what has changed, so the right to look at it is asked for where it is shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from postroom.errors import RequestInvalid, RightMissing
+from postroom.interfaces.http.access import Caller, Callers
+from postroom.interfaces.http.events import Inside, Tail
+from postroom.interfaces.http.responses import Send
+from postroom.interfaces.web.headers import headers
+from postroom.interfaces.web.sessions import Sessions
+from postroom.stations.places.names import database, mailbox
+from postroom.store.kernel.journal import Event
+
+if TYPE_CHECKING:
+    from postroom.interfaces.web.site import Asked
+
+_CHANGED = b"event: changed\ndata: 1\n\n"
+_HERE = b": still here\n\n"
+_END: Any = object()
+ROOM = "room"
+
+
+def _followed(topic: str, caller: Caller) -> set[str] | None:
+    """The queues of a topic, which is a station, or None for the whole room; raises if the caller may not."""
+    if topic == ROOM:
+        caller.identity.require("look", "*")
+        return None
+    kind, _, name = topic.partition(":")
+    if kind != "station" or not name:
+        raise RequestInvalid(where="topic", why="room, or station:NAME")
+    caller.identity.require("work", name)
+    return {database(name), mailbox(name)}
+
+
+def _concerns(event: Event, queues: set[str] | None) -> bool:
+    return queues is None or event.source in queues or event.target in queues
+
+
+def _still(asked: Asked, sessions: Sessions, callers: Callers) -> bool:
+    """Whether the session is still one, and of someone who may follow."""
+    user = sessions.user(asked.session)
+    try:
+        if user is not None:
+            _followed(asked.query.get("topic", ""), callers.named(user))
+    except RightMissing:
+        return False
+    return user is not None
+
+
+async def follow(
+    asked: Asked,
+    caller: Caller,
+    callers: Callers,
+    sessions: Sessions,
+    tail: Tail,
+    inside: Inside,
+    receive: Any,
+    send: Send,
+) -> None:
+    """Server-sent events until the browser goes, its session ends or its right is gone."""
+    queues = _followed(asked.query.get("topic", ""), caller)
+    head = headers("text/event-stream", is_safe=asked.is_safe)
+    await send({"type": "http.response.start", "status": 200, "headers": head})
+    await send({"type": "http.response.body", "body": _HERE, "more_body": True})
+    gone = asyncio.ensure_future(_disconnect(receive))
+    events = tail.follow(None)
+    try:
+        while await _is_next(events, gone, queues):
+            if not await inside(partial(_still, asked, sessions, callers)):
+                break
+            await send({"type": "http.response.body", "body": _CHANGED, "more_body": True})
+    finally:
+        gone.cancel()
+        await events.aclose()  # type: ignore[attr-defined]  # it is a generator
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _next(events: AsyncIterator[Event | None]) -> Any:
+    return await anext(events, _END)
+
+
+async def _is_next(events: AsyncIterator[Event | None], gone: asyncio.Future[bool], queues: set[str] | None) -> bool:
+    """Wait for an event that concerns some queues, or for the time to look again; False if the browser has gone."""
+    while True:
+        ahead: asyncio.Future[Any] = asyncio.ensure_future(_next(events))
+        await asyncio.wait([ahead, gone], return_when="FIRST_COMPLETED")
+        if gone.done():
+            ahead.cancel()
+            with suppress(asyncio.CancelledError):
+                await ahead
+            return False
+        event = ahead.result()
+        if event is _END:
+            return False
+        if event is None or _concerns(event, queues):
+            return True
+
+
+async def _disconnect(receive: Any) -> bool:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    return True

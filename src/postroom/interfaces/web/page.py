@@ -1,0 +1,75 @@
+"""A page: a row with its path, the right that it needs, its template and what it does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from postroom.interfaces.web.visit import Visit
+
+
+@dataclass(frozen=True)
+class Goto:
+    """Another page, and what is said there once."""
+
+    address: str
+    notice: str | None = None
+
+
+@dataclass(frozen=True)
+class Again:
+    """The same page with what is wrong in it."""
+
+    context: Mapping[str, Any]
+    status: int = 422
+
+
+@dataclass(frozen=True)
+class File:
+    """Something to be kept, not shown."""
+
+    name: str
+    media_type: str
+    content: bytes
+
+
+Shown = Mapping[str, Any] | Again | Goto | File
+Done = Goto | Again | File
+
+
+@dataclass(frozen=True)
+class Page:
+    """``right`` is the verb of a grant, ``of`` the part of the path that names its object; None means everything.
+
+    A page without a right is for whoever has signed in. ``actions`` are what its buttons do: the button's name is
+    ``do``, its value the action. ``label`` puts it into the navigation, where ``at`` says its address.
+    """
+
+    path: str
+    template: str
+    show: Callable[[Visit], Shown]
+    right: str | None = None
+    of: str | None = None
+    actions: Mapping[str, Callable[[Visit], Done]] = field(default_factory=dict)
+    label: str | None = None
+    group: str = "office"
+    at: Callable[[Visit], str | None] | None = None
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """``{name}`` is one part of the path, ``{name...}`` all that is left of it."""
+        text = re.escape(self.path)
+        text = re.sub(r"\\\{(\w+)\\\.\\\.\\\.\\\}", r"(?P<\1>.+)", text)
+        return re.compile(re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", text))
+
+    def address_for(self, visit: Visit) -> str | None:
+        """Where the navigation leads, if the visitor may go there."""
+        if self.at is not None:
+            return self.at(visit)
+        if "{" in self.path or (self.right is not None and not visit.may(self.right, "*")):
+            return None
+        return visit.address(self.path)

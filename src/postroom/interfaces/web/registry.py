@@ -1,0 +1,55 @@
+"""Every page, in the order in which they are looked for and stand in the navigation."""
+
+from __future__ import annotations
+
+from postroom.interfaces.web import (
+    access_page,
+    desk,
+    dossier,
+    failures,
+    flow_page,
+    form_page,
+    home,
+    journal_page,
+    message_page,
+    new_form,
+    overview,
+    procedure_page,
+    program_page,
+    query_page,
+    queue_page,
+    sphere_page,
+    template_page,
+    trace,
+    you,
+)
+from postroom.interfaces.web.page import Page
+
+PAGES: tuple[Page, ...] = (
+    home.PAGE,
+    # --- for the office ---
+    desk.PAGE,
+    new_form.CHOOSE,
+    new_form.PAGE,
+    form_page.PAGE,
+    dossier.PAGE,
+    query_page.CHOOSE,
+    query_page.EXPORT,
+    query_page.PAGE,
+    trace.PAGE,
+    template_page.PAGE,
+    procedure_page.PAGE,
+    # --- for operators ---
+    overview.PAGE,
+    queue_page.PAGE,
+    message_page.PAGE,
+    failures.PAGE,
+    program_page.PAGE,
+    flow_page.PAGE,
+    sphere_page.PAGE,
+    journal_page.PAGE,
+    access_page.PAGE,
+    # --- for everyone ---
+    you.PAGE,
+    you.FIND,
+)

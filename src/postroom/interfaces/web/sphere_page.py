@@ -1,0 +1,87 @@
+"""Spheres by their state: what each has sent, what it waits for, and what an abort would do to each send."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from postroom.interfaces.web.page import Goto, Page
+from postroom.interfaces.web.rendering import count
+from postroom.interfaces.web.visit import Visit
+from postroom.limits import DESK_ROWS
+from postroom.spheres.monitor import SendShown, SphereShown
+from postroom.store.tables.spheres import ABORTED, COMMITTED, STATES
+
+PATH = "/spheres"
+
+
+def show(visit: Visit) -> Mapping[str, Any]:
+    state, id = visit.query.get("state"), visit.query.get("id")
+    spheres = visit.room.spheres.all(state or None)
+    told = None if id is None else visit.room.spheres.show(id)
+    by_state = {name: [each for each in spheres if each.state == name] for name in STATES}
+    is_over = told is not None and told.sphere.state in (COMMITTED, ABORTED)
+    return {
+        "count": len(spheres),
+        "state": state,
+        "states": STATES,
+        "by_state": {name: _newest(some) for name, some in by_state.items() if some},
+        "left": {name: max(len(some) - DESK_ROWS, 0) for name, some in by_state.items()},
+        "told": told,
+        "is_over": is_over,
+        "sends": [] if told is None else [(send, *if_aborted(send, is_over)) for send in told.sends],
+        "may_abort": visit.may("sphere", "*"),
+        "may_settle": visit.may("operate", "*"),
+        "live": "room",
+    }
+
+
+def _newest(some: list[SphereShown]) -> list[SphereShown]:
+    return some[-DESK_ROWS:][::-1]
+
+
+def if_aborted(send: SendShown, is_over: bool) -> tuple[str, str]:
+    """What has become of a send, or what an abort now would do to it: a sign and words."""
+    if send.outcome not in ("open", "parked"):
+        return "done", send.outcome
+    if send.outcome == "parked":
+        return "parked", f"parked: {send.why}"
+    if is_over:
+        return "done", "nothing"
+    if send.when == "commit":
+        return "withdrawn", "never sent"
+    if send.when == "abort":
+        return "runs", "sent then"
+    if send.when == "return":
+        return "undone", f"comes back to {send.recipient}"
+    if send.received is None and send.key is not None:
+        return "withdrawn", "withdrawn"
+    if send.remembered is not None:
+        return "undone", f"compensated in {send.target or send.recipient}"
+    return "warning", "stays: nothing undoes it"
+
+
+def abort(visit: Visit) -> Goto:
+    visit.require("sphere", None, {})
+    id = visit.needed("id")
+    state = visit.room.spheres.abort(id, visit.form.get("reason", "").strip() or f"{visit.user} aborted it")
+    return Goto(visit.address(PATH, id=id), f"{id} is {state}.")
+
+
+def settle(visit: Visit) -> Goto:
+    """Commit or roll back what is prepared in a database, as spheres have ended."""
+    visit.require("operate", None, {})
+    settled = visit.room.spheres.settle_database(visit.needed("url"))
+    return Goto(visit.here(id=visit.query.get("id")), f"Settled {count(len(settled))} of spheres there.")
+
+
+PAGE = Page(
+    PATH,
+    "spheres.html",
+    show,
+    "look",
+    None,
+    {"abort": abort, "settle": settle},
+    label="Spheres",
+    group="operators",
+)

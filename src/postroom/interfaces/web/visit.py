@@ -1,0 +1,144 @@
+"""A visit: who looks at a page, what they ask for, and what they may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from postroom.errors import PostroomError, RequestInvalid
+from postroom.interfaces.http.access import Caller, Callers
+from postroom.interfaces.http.operation import Need
+from postroom.interfaces.web.addresses import address
+from postroom.interfaces.web.asking import Asking, Askings, Progress
+from postroom.interfaces.web.page import Page
+from postroom.room import Postroom
+from postroom.room.reach import acting_with
+from postroom.stations.station import Station
+
+
+@dataclass
+class Visit:
+    """What a page gets. Everything it does is done with ``room``, which acts in the name of the visitor."""
+
+    caller: Caller
+    callers: Callers
+    page: Page
+    askings: Askings
+    base: str  # the address below which the pages are
+    names: Mapping[str, str]  # in the path
+    query: Mapping[str, str]
+    said: Sequence[tuple[str, str]] = ()  # the fields of a form that was sent
+    notice: str | None = None  # of what was done before
+    problem: PostroomError | None = None  # why what was asked for was not done
+    theme: str | None = None
+    others: Sequence[Page] = field(default=(), repr=False)
+
+    @property
+    def room(self) -> Postroom:
+        return self.caller.room
+
+    @property
+    def user(self) -> str:
+        return self.caller.name
+
+    # --- what was sent ---
+
+    @cached_property
+    def form(self) -> dict[str, str]:
+        """Fields of the form that was sent, by name; of a repeated one the last."""
+        return dict(self.said)
+
+    def all(self, name: str) -> list[str]:
+        """Every value that was sent for a name."""
+        return [value for each, value in self.said if each == name]
+
+    def needed(self, name: str) -> str:
+        """A field that must have been filled in."""
+        value = self.form.get(name, "").strip()
+        if not value:
+            raise RequestInvalid(where=name, why="it is missing")
+        return value
+
+    def number(self, name: str, usual: int, most: int) -> int:
+        """A whole number of the form or the query."""
+        text = self.form.get(name, self.query.get(name, "")).strip() or str(usual)
+        if not (text.isascii() and text.isdigit() and 0 < len(text) < 10 and 1 <= int(text) <= most):
+            raise RequestInvalid(where=name, why=f"a whole number from 1 to {most} is expected")
+        return int(text)
+
+    # --- what takes long ---
+
+    def asked(self, about: Any, work: Callable[[Progress], Any]) -> Asking:
+        """What the address names, if it was begun by this visitor and is about the same; else it is begun now."""
+        return self.known(about) or self.begun(about, work)
+
+    def known(self, about: Any) -> Asking | None:
+        """What the address names, if it was begun by this visitor and is about the same."""
+        asking = self.askings.known(self.user, self.query.get("asked", ""))
+        return asking if asking is not None and asking.about == about else None
+
+    def begun(self, about: Any, work: Callable[[Progress], Any]) -> Asking:
+        """Something that is done in the name of the visitor, in another thread."""
+
+        def done(progress: Progress) -> Any:
+            with self.acting():
+                return work(progress)
+
+        return self.askings.begin(self.user, about, done)
+
+    @contextmanager
+    def acting(self) -> Iterator[None]:
+        """What this thread does inside is done by the visitor, with the rights of the visitor."""
+        with self.room.store.acting(self.user), acting_with(self.caller.identity):
+            yield
+
+    # --- rights ---
+
+    def may(self, verb: str, *objects: str) -> bool:
+        """Whether the visitor may do something, with an object by whichever of its names."""
+        return self.caller.identity.why_not(verb, *objects) is None
+
+    def require(self, right: str, of: str | None, names: Mapping[str, Any]) -> None:
+        """Raise unless the visitor may do something, by the rules of the operations of the server."""
+        self.callers.require(self.caller, Need(right, of), names)
+
+    def may_follow(self, key: str) -> bool:
+        """Whether the visitor may look at a message in all places where it has been."""
+        try:
+            self.require("look", "key", {"key": key})
+        except PostroomError:
+            return False
+        return True
+
+    @cached_property
+    def stations(self) -> list[str]:
+        """Where the visitor may work."""
+        return [name for name in sorted(self.room.stations.all()) if self.may("work", name)]
+
+    @cached_property
+    def at_station(self) -> str | None:
+        """The station of this page, or the first where the visitor may work."""
+        named = self.names.get("station") or self.query.get("station")
+        return named if named in self.stations else next(iter(self.stations), None)
+
+    @cached_property
+    def station(self) -> Station:
+        """The station that the path names; the right to work there was checked."""
+        return self.room.stations.admitted(self.names["station"])
+
+    # --- addresses ---
+
+    def address(self, path: str, names: Mapping[str, Any] | None = None, /, **query: Any) -> str:
+        """The address of a page: ``visit.address("/desk/{station}", {"station": "Ann"}, type="CLAIM")``."""
+        return address(self.base, path, names or {}, query)
+
+    def here(self, /, **query: Any) -> str:
+        """The address of this page, with something else asked for."""
+        return address(self.base, self.page.path.replace("...", ""), self.names, query)
+
+    def again(self, /, **query: Any) -> str:
+        """The address of this page with all that it asks for, and some more or else."""
+        return self.here(**{**self.query, **query})

@@ -1,0 +1,194 @@
+"""What verbs are given, held against the types that they say: a wrong one is refused before anything is done.
+
+Whoever calls from Python may pass anything. Type checkers find most of it; the rest must not end as an error of Python
+from deep inside, after half of the work.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import inspect
+import re
+import types
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cache, wraps
+from numbers import Integral, Real
+from typing import Any, Literal, NamedTuple, TypeVar, Union, Unpack, get_args, get_origin, get_type_hints, is_typeddict
+
+from postroom.errors import ArgumentInvalid
+
+C = TypeVar("C", bound=type)
+_WORDS = {str: "text", bool: "True or False", bytes: "bytes", type(None): "None"}
+_TEXTS = (str, bytes, bytearray)
+
+
+class Check(NamedTuple):
+    """Whether a value is of a type, and what that type is called."""
+
+    fits: Callable[[Any], bool]
+    words: str
+
+
+def check_methods(kind: C) -> C:
+    """Have the public methods of a class refuse what is not of the types that they say; for use as a decorator."""
+    for name, member in list(vars(kind).items()):
+        if inspect.isfunction(member) and not name.startswith("_") and _takes_some(member.__code__):
+            setattr(kind, name, _checking(member))
+    return kind
+
+
+def check_call(method: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+    """Raise if a method does not take these; for callers that reach it in another way."""
+    _taken(method).check(args, named)
+
+
+def _takes_some(code: types.CodeType) -> bool:
+    """Whether a method takes more than its object."""
+    several = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    return bool(several) or code.co_argcount + code.co_kwonlyargcount > 1
+
+
+def _checking(function: Callable[..., Any]) -> Callable[..., Any]:
+    known: list[_Taken] = []  # found at the first call: not all that is imported at the start is called
+
+    @wraps(function)
+    def checked(self: Any, *args: Any, **named: Any) -> Any:
+        if not known:
+            known.append(_Taken(function))
+        known[0].check(args, named)
+        return function(self, *args, **named)
+
+    return checked
+
+
+class _Taken:
+    """The checks of a function's parameters."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        hints = parameter_types(function)
+        self._by_place: list[tuple[str, Check | None]] = []
+        self._by_name: dict[str, Check | None] = {}
+        self._rest: tuple[str, Check | None] = ("", None)
+        self._only: Collection[str] | None = None  # the names that there are, if they are known
+        for parameter in list(inspect.signature(function).parameters.values())[1:]:
+            hint = hints.get(parameter.name, Any)
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                self._rest = (parameter.name, check_of(hint))
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                self._take_names(hint)
+            else:
+                self._by_name[parameter.name] = check_of(hint)
+                if parameter.kind is not parameter.KEYWORD_ONLY:
+                    self._by_place.append((parameter.name, self._by_name[parameter.name]))
+
+    def _take_names(self, hint: Any) -> None:
+        if get_origin(hint) is Unpack and is_typeddict(get_args(hint)[0]):
+            hints = get_type_hints(get_args(hint)[0])
+            self._by_name |= {name: check_of(each) for name, each in hints.items()}
+            self._only = set(self._by_name)
+
+    def check(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+        """Raise if one of them is of another type."""
+        for place, value in enumerate(args):
+            name, check = self._by_place[place] if place < len(self._by_place) else self._rest
+            if check is not None and not check.fits(value):
+                raise _refusal(name, value, check)
+        for name, value in named.items():
+            check = self._by_name.get(name)
+            if check is not None and not check.fits(value):
+                raise _refusal(name, value, check)
+            if self._only is not None and name not in self._only:
+                known = ", ".join(sorted(self._only))
+                raise ArgumentInvalid(argument=name, why=f"there is no such name; one of {known}")
+
+
+@cache
+def _taken(method: Callable[..., Any]) -> _Taken:
+    return _Taken(inspect.unwrap(method))
+
+
+def _refusal(name: str, value: Any, check: Check) -> ArgumentInvalid:
+    given = "None" if value is None else type(value).__name__
+    if isinstance(value, _TEXTS) or not isinstance(value, collections.abc.Iterable):
+        return ArgumentInvalid(argument=name, why=f"{check.words} is expected, not {given}")
+    return ArgumentInvalid(argument=name, why=f"{check.words} is expected, not this {given}")
+
+
+class _Unimported:
+    """Stands for a module that only type checkers import: whatever it has may be anything."""
+
+    def __getattr__(self, name: str) -> Any:
+        return Any
+
+
+def parameter_types(function: Callable[..., Any]) -> dict[str, Any]:
+    """What a function says of its parameters; a name that only type checkers import stands for anything."""
+    written = " ".join(map(str, function.__annotations__.values()))
+    unknown: dict[str, Any] = {}
+    while True:
+        try:
+            return get_type_hints(function, localns=unknown)
+        except NameError as error:
+            name = str(error.name)
+            unknown[name] = _Unimported() if re.search(rf"\b{name}\.", written) else Any
+
+
+def check_of(hint: Any) -> Check | None:
+    """How a type is checked; None if anything may be of it."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return _one_of([check_of(part) for part in get_args(hint)])
+    if get_origin(hint) is Literal:
+        return _literal(get_args(hint))
+    if hint is int:
+        return Check(lambda value: isinstance(value, Integral) and not isinstance(value, bool), "a whole number")
+    if hint is float:
+        return Check(lambda value: isinstance(value, Real) and not isinstance(value, bool), "a number")
+    if hint in _WORDS:
+        return Check(lambda value: isinstance(value, hint), _WORDS[hint])
+    return _collection(hint)
+
+
+def _literal(values: tuple[Any, ...]) -> Check:
+    def fits(value: Any) -> bool:
+        return any(type(value) is type(each) and value == each for each in values)
+
+    return Check(fits, " or ".join(map(repr, values)))
+
+
+def _one_of(checks: list[Check | None]) -> Check | None:
+    known = [check for check in checks if check is not None]
+    if len(known) < len(checks):
+        return None
+    words = [check.words for check in known]
+    return Check(lambda value: any(check.fits(value) for check in known), " or ".join(dict.fromkeys(words)))
+
+
+def _collection(hint: Any) -> Check | None:
+    origin: Any = get_origin(hint) or hint
+    if origin == collections.abc.Callable:
+        return Check(callable, "a function")
+    if hint in (Any, object) or not inspect.isclass(origin) or getattr(origin, "_is_protocol", False):
+        return None
+    plain = not issubclass(origin, collections.abc.Iterable) or issubclass(origin, _TEXTS)
+    if plain or origin.__module__.startswith("postroom"):
+        return Check(lambda value: isinstance(value, origin), f"a {origin.__name__}")
+    inside = next(_inside(hint), None)
+    if issubclass(origin, collections.abc.Mapping):
+        return Check(lambda value: isinstance(value, origin), "a mapping")
+    each = inside if issubclass(origin, collections.abc.Collection) else None  # others are read once
+
+    def fits(value: Any) -> bool:
+        members: Any = value
+        if not isinstance(value, origin) or isinstance(value, _TEXTS):
+            return False
+        return each is None or all(each.fits(member) for member in members)
+
+    return Check(fits, "a list" if inside is None else f"a list of {inside.words}")
+
+
+def _inside(hint: Any) -> Iterator[Check]:
+    """What the elements of a collection are."""
+    parts = [part for part in get_args(hint) if part is not Ellipsis]
+    check = check_of(parts[0]) if len(parts) == 1 else None
+    if check is not None:
+        yield check

@@ -1,0 +1,85 @@
+"""Holding queues, and taking them off hold: who knows the password of a level may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from postroom.errors import (
+    PasswordMissing,
+    PasswordWrong,
+)
+from postroom.model.password import verify_password
+from postroom.queues import locks, status
+from postroom.queues.addressing import (
+    PRINCIPAL,
+    Names,
+    holdable,
+    names_of,
+    path_of,
+    queues_of,
+    shown,
+    typed_level,
+)
+from postroom.queues.results import Held
+from postroom.queues.user import QueueUser
+from postroom.store.kernel.queues import Hold
+from postroom.store.kernel.transaction import Transaction
+
+#: A password that is known, or who asks for it.
+Password = str | Callable[[], str]
+
+
+class HoldVerbs(QueueUser):
+    """The verb that holds, and releases."""
+
+    def hold(self, queue: Names, wanted: Hold, password: Password) -> Held:
+        """Put queues on hold, or take them off it.
+
+        A password that is given is checked before all else. One that must be asked for is asked for only if
+        something would change.
+        """
+        names = names_of(queue)
+
+        def look(tx: Transaction) -> tuple[bool, str | None, str | None]:
+            queues = locks.unlocked(tx, queues_of(tx, names))
+            already = all(queue.hold == wanted for queue in queues)
+            path = path_of(tx, names)
+            return already, tx.principals.secret(PRINCIPAL, path), typed_level(tx, path)
+
+        already, secret, level = self._store.read(look)
+        if already and (secret is None or not password or callable(password)):
+            return Held((), status.ALREADY)
+        if secret is None:
+            advice = f"name {level}, which has one" if level else _ADVICE
+            raise PasswordMissing(queue=shown(names), advice=advice)
+        given = password if isinstance(password, str) else password()
+        if not verify_password(secret, given.rstrip(" ")):
+            self._store.transact("hold", lambda tx: self._denied(tx, names))
+            raise PasswordWrong(queue=shown(names), source="")
+        if already:
+            return Held((), status.ALREADY)
+
+        def work(tx: Transaction) -> Held:
+            if tx.principals.secret(PRINCIPAL, path_of(tx, names)) != secret:
+                raise PasswordWrong(queue=shown(names), source="")  # it was changed while we checked
+            changed = []
+            for candidate in queues_of(tx, names):
+                queue = holdable(tx, candidate, names)
+                locks.refuse_locked(tx, queue)
+                if queue.hold != wanted:
+                    tx.queues.hold(queue, wanted)
+                    changed.append(queue.name)
+            tx.wake()
+            return Held(tuple(changed))
+
+        return self._store.transact("hold", work)
+
+    def _denied(self, tx: Transaction, names: Names) -> None:
+        for queue in queues_of(tx, names)[:1]:
+            tx.journal.add("denied", target=queue.id, detail={"reference": shown(names), "why": "wrong password"})
+
+
+_ADVICE = (
+    "write PASSWORD IS at this level of the description, name a level that has one, "
+    "or set one with: postroom queue password"
+)

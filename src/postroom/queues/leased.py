@@ -1,0 +1,81 @@
+"""A message that is leased: its receiver ends the lease, or time does."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from postroom.model.arguments import check_methods
+from postroom.model.message import Message, Stored
+from postroom.model.moment import to_datetime, to_iso
+from postroom.queues import status
+
+if TYPE_CHECKING:
+    from postroom.queues.leasing import Leasing
+
+
+@check_methods
+class LeasedMessage(Message):
+    """A message that was received for a time. It stays in its queue until the lease has ended."""
+
+    __slots__ = ("_leasing", "_until", "attempts", "ended", "lease", "seconds")
+
+    def __init__(
+        self, stored: Stored, leasing: Leasing, *, lease: int, attempts: int, until: int, seconds: float
+    ) -> None:
+        super().__init__(stored)
+        self._leasing = leasing
+        self.seconds = seconds  # for which it was given out
+        self._until = until
+        self.lease = lease  # its number, which whoever ends it shows
+        self.attempts = attempts  # how often it was given out, this time included
+        self.ended = False  # whether it was ended by this object
+
+    @property
+    def until(self) -> datetime:
+        """When the lease ends, unless it is extended."""
+        return to_datetime(self._until)
+
+    def done(self) -> None:
+        """The work is done: the message is processed. Raises ``LeaseOver`` if the lease was lost."""
+        self._leasing.done(self.lease)
+        self.ended = True
+
+    def release(self, delay: float = 0.0) -> None:
+        """Give it back unworked, to its place: at once, or after ``delay`` seconds. It counts as no attempt."""
+        self._leasing.release(self.lease, delay)
+        self.ended = True
+
+    def extend(self, seconds: float | None = None) -> None:
+        """Let the lease end so many seconds from now; by default as long as it was given for."""
+        self._until = self._leasing.extend([self.lease], self.seconds if seconds is None else seconds)
+
+    def fail(self, reason: str, *, final: bool = False) -> str | None:
+        """This attempt has failed: the message waits for the next one, or goes to the dead letters after the last.
+
+        ``final`` makes it the last. Answers with the queue of dead letters, if the message went there.
+        """
+        buried = self._leasing.fail(self.lease, reason, final=final)
+        self.ended = True
+        return buried
+
+    def __repr__(self) -> str:
+        return f"<message {self.key} in {self.queue}, lease {self.lease}, attempt {self.attempts}>"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The shape of a message, with its lease."""
+        about = {"lease": self.lease, "attempts": self.attempts, "until": to_iso(self.until)}
+        return {**super().as_dict(), "processed": None, **about}
+
+
+class Leased(NamedTuple):
+    """A message that was leased; the result is false if there was none."""
+
+    message: LeasedMessage | None
+    status: str = status.DONE
+
+    def __bool__(self) -> bool:
+        return self.message is not None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"status": self.status, "message": self.message.as_dict() if self.message else None}

@@ -1,0 +1,174 @@
+"""Limits of queues: whether there is room for what is sent, and what gives way if there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from postroom.errors import ArgumentInvalid, QueueFull
+from postroom.limits import DELAY_SECONDS_MAX, PRIORITY_MAX
+from postroom.model.key import key_text
+from postroom.model.message import Draft, Stored
+from postroom.model.moment import in_microseconds
+from postroom.store.kernel.deliveries import PLAIN, Wanted
+from postroom.store.kernel.message_rows import State
+from postroom.store.kernel.policies import DEAD_LETTERS, REFUSE, STRICT, Policy
+from postroom.store.kernel.queues import Queue
+from postroom.store.kernel.transaction import Transaction
+
+
+def make_room(tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> None:
+    """Raise if a queue has no room for these; or move its oldest to the dead letters, where its policy says so."""
+    policy = tx.policies.of(queue)
+    if not policy.limited:
+        return
+    _make_young(tx, queue, policy)
+    _make_few(tx, queue, policy, len(drafts))
+    _make_light(tx, queue, policy, drafts)
+
+
+def portions(tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> Iterator[Sequence[Draft]]:
+    """What is sent together, in parts that come one after another, each when there is room for it.
+
+    It is one part, unless the oldest give way: then as many may come as come one by one.
+    """
+    policy = tx.policies.of(queue)
+    if not policy.limited or policy.over != DEAD_LETTERS:
+        make_room(tx, queue, drafts)
+        yield drafts
+        return
+    for part in _parts(policy, drafts):
+        make_room(tx, queue, part)
+        yield part
+
+
+def _parts(policy: Policy, drafts: Sequence[Draft]) -> Iterator[list[Draft]]:
+    """Parts of which each has room in the empty queue, or is one message."""
+    part: list[Draft] = []
+    weight = 0
+    for draft in drafts:
+        size = len(draft.body.encode())
+        many = policy.max_messages is not None and len(part) == policy.max_messages
+        heavy = policy.max_bytes is not None and weight + size > policy.max_bytes
+        if part and (many or heavy):
+            yield part
+            part, weight = [], 0
+        part.append(draft)
+        weight += size
+    if part:
+        yield part
+
+
+def check_room(tx: Transaction, queue: Queue, count: int, size: int) -> None:
+    """Raise if a queue that refuses has no room for so many messages of so many bytes; nothing is changed."""
+    policy = tx.policies.of(queue)
+    if not policy.limited or policy.over != REFUSE:
+        return
+    _make_young(tx, queue, policy)
+    _make_few(tx, queue, policy, count)
+    if policy.max_bytes is not None and tx.weights.measured(queue) + size > policy.max_bytes:
+        why = f"it may have {policy.max_bytes} bytes and has {tx.weights.measured(queue)}; {size} more were to come"
+        raise QueueFull(queue=queue.name, why=why)
+
+
+def _make_few(tx: Transaction, queue: Queue, policy: Policy, count: int) -> None:
+    if policy.max_messages is None:
+        return
+    waiting = tx.counts.waiting(queue) + tx.deliveries.aside(queue, policy.max_messages)
+    over = waiting + count - policy.max_messages
+    if over <= 0:
+        return
+    if policy.over == REFUSE:
+        raise QueueFull(queue=queue.name, why=f"it may have {policy.max_messages} messages, and has {waiting}")
+    for _ in range(over):
+        if _bury_oldest(tx, queue) is None:
+            why = f"it may have {policy.max_messages} messages, and those that it has are leased or wait for their time"
+            raise QueueFull(queue=queue.name, why=why)
+
+
+def _make_light(tx: Transaction, queue: Queue, policy: Policy, drafts: Sequence[Draft]) -> None:
+    """The same for the bytes of bodies."""
+    if policy.max_bytes is None:
+        return
+    arrivals, coming = tx.counts.newest(queue), sum(len(draft.body.encode()) for draft in drafts)
+    held = tx.weights.at_most(queue, arrivals)
+    if held is None or held + coming > policy.max_bytes:
+        held = tx.weights.measured(queue)
+    while held + coming > policy.max_bytes:
+        buried = None if policy.over == REFUSE or coming > policy.max_bytes else _bury_oldest(tx, queue)
+        if buried is None:
+            why = f"it may have {policy.max_bytes} bytes and has {held}; {coming} more were to come"
+            raise QueueFull(queue=queue.name, why=why)
+        held -= len(buried.body.encode())
+    tx.weights.note(queue, held + coming, arrivals + len(drafts))
+
+
+def _bury_oldest(tx: Transaction, queue: Queue) -> Stored | None:
+    """Move the message that waits longest to the dead letters; None if all are leased, or wait for their time."""
+    oldest = next(iter(tx.messages.page(queue, State.UNPROCESSED, 0, 1)), None)
+    if oldest is not None:
+        tx.deliveries.to_dead_letters(queue, oldest, "its queue was full")
+    return oldest
+
+
+def _make_young(tx: Transaction, queue: Queue, policy: Policy) -> None:
+    """The same for the age of what waits."""
+    if policy.max_age is None:
+        return
+    eldest = tx.now - in_microseconds(policy.max_age)
+    for stored in tx.messages.page(queue, State.UNPROCESSED, 0, 100):
+        if stored.created >= eldest:
+            return
+        if policy.over == REFUSE:
+            raise QueueFull(queue=queue.name, why=f"its oldest message waits for more than {policy.max_age:g} seconds")
+        tx.deliveries.to_dead_letters(queue, stored, "it waited too long")
+
+
+def put_wanted(tx: Transaction, queue: Queue, draft: Draft, wanted: Wanted, cause: int | None) -> int:
+    """Store a message that is urgent, comes later, or expires."""
+    if is_read(tx, queue):
+        why = f"{queue.name} is read by the engine, in the order of sending"
+        raise ArgumentInvalid(argument="priority, delay or expires", why=why)
+    key = tx.deliveries.put(queue, draft, _timely(tx, queue, wanted), cause)
+    tx.wake()  # whoever waits must know when to look again
+    return key
+
+
+def kept(tx: Transaction, queue: Queue, asked: Wanted, key: int) -> Wanted:
+    """What a message keeps that is brought to another queue: all that was asked for it, or it is refused.
+
+    The engine takes messages in an order of its own: there a priority says nothing.
+    """
+    if asked == PLAIN or not is_read(tx, queue):
+        return _timely(tx, queue, asked)
+    if asked.due is None and asked.expires is None:
+        return PLAIN
+    what = "waits for its time" if asked.due is not None else "has a time when it expires"
+    why = f"message {key_text(key)} {what}, and {queue.name} is read by the engine, in the order of arrival"
+    raise ArgumentInvalid(argument="to", why=why)
+
+
+def is_read(tx: Transaction, queue: Queue) -> bool:
+    """Whether the engine takes the messages of a queue."""
+    return bool(queue.admission) or tx.queues.watcher(queue) is not None
+
+
+def _timely(tx: Transaction, queue: Queue, asked: Wanted) -> Wanted:
+    if asked.due is not None and tx.policies.of(queue).order == STRICT:
+        raise ArgumentInvalid(argument="delay", why=f"{queue.name} keeps a strict order, in which nothing comes later")
+    return asked._replace(due=None) if asked.due is not None and asked.due <= tx.now else asked
+
+
+def wanted(now: int, *, priority: int, delay: float | None, at: int | None, expires: float | None) -> Wanted:
+    """What a sender asks for a message, checked; times as moments."""
+    if not (isinstance(priority, int) and 0 <= priority <= PRIORITY_MAX):
+        raise ArgumentInvalid(argument="priority", why=f"a whole number from 0 to {PRIORITY_MAX}")
+    if delay is not None and at is not None:
+        raise ArgumentInvalid(argument="delay", why="it excludes at")
+    for name, seconds in (("delay", delay), ("expires", expires)):
+        if seconds is not None and not 0 <= seconds <= DELAY_SECONDS_MAX:
+            raise ArgumentInvalid(argument=name, why=f"seconds from 0 to {DELAY_SECONDS_MAX:.0f}")
+    due = now + in_microseconds(delay) if delay else at
+    ends = None if expires is None else now + in_microseconds(expires)
+    if due is None and ends is None and not priority:
+        return PLAIN
+    return Wanted(int(priority), due, ends)

@@ -1,0 +1,378 @@
+"""Receiving: the next message of a queue, whole or by segments, final at once or when its reader confirms it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from time import monotonic
+from typing import NamedTuple, NoReturn
+
+from postroom.errors import (
+    ArgumentInvalid,
+    MessageCorrupt,
+    OutputFailed,
+    QueueHeld,
+    QueueLocked,
+    QueueUnknown,
+    StoreCorrupt,
+    StoreError,
+)
+from postroom.limits import (
+    LOCK_WAIT_SECONDS,
+    WAIT_SECONDS_MAX,
+)
+from postroom.model.body import Format
+from postroom.model.key import key_text
+from postroom.model.message import Message, Stored
+from postroom.queues import locks, returning, selecting
+from postroom.queues.addressing import (
+    Names,
+    live,
+    names_of,
+    no_queues,
+    path_of,
+    queues_of,
+    receivable,
+    shown,
+    typed_level,
+    unowned,
+)
+from postroom.queues.results import Received
+from postroom.queues.returning import Deliver, Taken, Unconfirmed, is_main
+from postroom.queues.segments import Area, End, Portion, Segments
+from postroom.queues.selectors import Selector
+from postroom.queues.user import QueueUser
+from postroom.store.kernel.deliveries import lane_of
+from postroom.store.kernel.owner import own_token, process_token
+from postroom.store.kernel.queues import MEND, Hold, Queue
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.handouts import Handout
+
+#: What may keep a message from being received, and may end while someone waits.
+Obstacle = QueueLocked | QueueHeld
+
+#: Is given a transaction, and what takes a message in it; answers with what that answered.
+Within = Callable[[Transaction, Callable[[], Received | MessageCorrupt]], Received | MessageCorrupt]
+
+
+class ReceiveVerbs(QueueUser):
+    """The verbs that receive."""
+
+    def receive(
+        self,
+        queue: Names,
+        *,
+        segment: bool = False,
+        wait: float | None = None,
+        within: Within | None = None,
+        deliver: Deliver | None = None,
+        bind: Callable[[Message], object] | None = None,
+        area: Area | None = None,
+        unconfirmed: Unconfirmed | None = None,
+        where: Selector | None = None,
+    ) -> Received:
+        """The next message (or segment) of the first non-empty queue; waits up to ``wait`` seconds for one.
+
+        ``within`` is given the transaction and takes the message itself: what it does is in the same commit. The
+        message is reserved for it, and stays so until it is taken for good or given back.
+        ``deliver`` is given the answer, and the take is final when it returns: if it raises, or this process ends in
+        the midst of it, the message is back in its place. ``bind`` is given the message before anyone else.
+        With ``area`` it is a portion that fits; the queue stays locked until the last one. With ``unconfirmed`` what
+        that has is confirmed in the same commit, and the message that is received now takes its place.
+        """
+        if wait is not None and not 0 <= wait <= WAIT_SECONDS_MAX:
+            raise ArgumentInvalid(argument="wait", why=f"seconds from 0 to {WAIT_SECONDS_MAX:.0f}")
+        if not queue:
+            self._refuse_nameless()
+        known = self._known.get(queue)
+        plain = not segment and within is None and deliver is None and area is None and where is None
+        if known is not None and plain:
+            message = self._store.receive_one(known)
+            if message is not None:
+                if bind is not None:
+                    bind(message)
+                received = Received(message, (), (), True)
+                return received if is_main() else self._watched(received, Taken(known, message._stored))
+        handed = self._hand_express(known, area, unconfirmed) if where is None else None
+        if handed is not None:
+            return handed
+        asked = _Asked(names_of(queue), segment, within, deliver is not None, [], area, unconfirmed, where)
+        received = self._wait(asked, wait)
+        if unconfirmed is not None or not received or within is not None:
+            return received
+        (taken,) = asked.taken
+        if bind is not None and received.message is not None:
+            bind(received.message)
+        if deliver is None:
+            return self._watched(received, taken)
+        self._hand_over(received, taken, deliver)
+        return received
+
+    def _hand_express(self, queue: int | None, area: Area | None, unconfirmed: Unconfirmed | None) -> Received | None:
+        """A message that is one portion, for a program that has nothing to confirm: by the express lane."""
+        if queue is None or area is None or unconfirmed is None or unconfirmed.taken:
+            return None
+        handed = self._store.hand_one(queue, own_token(), partial(_is_one_portion, area))
+        if handed is None:
+            return None
+        stored, path = handed
+        size = len(stored.body)
+        unconfirmed.taken = [Taken(queue, stored, 0, True, False, (1, size))]
+        portion = Portion(End.MESSAGE, size, size, tuple(path.split("/")))
+        return Received(stored.message(), (), (), end_of_message=True, portion=portion)
+
+    def _watched(self, received: Received, taken: Taken) -> Received:
+        return received if self._returns is None or is_main() else self._returns.watched(received, taken)
+
+    def _wait(self, asked: _Asked, wait: float | None) -> Received:
+        received, obstacle = self._try_receive(asked)
+        if received or (not wait and not isinstance(obstacle, QueueLocked)):
+            return _unless(obstacle, received)
+        end = monotonic() + (LOCK_WAIT_SECONDS if wait is None else wait)
+        with self._store.waiter() as waiter:
+            while True:
+                received, obstacle = self._try_receive(asked)
+                left = end - monotonic()
+                if received or left <= 0 or (wait is None and not isinstance(obstacle, QueueLocked)):
+                    return _unless(obstacle, received)
+                waiter.wait(min(left, self._leasing.pause(asked.names, asked.where)))
+
+    def _hand_over(self, received: Received, taken: Taken, deliver: Deliver) -> None:
+        """Let what was received be written out, and make the take final, or undone."""
+        try:
+            deliver(received)
+        except BaseException as error:
+            try:
+                self._take_back(taken)
+            except StoreError as failure:  # whoever comes by when this process has ended does it
+                error.add_note(f"message {key_text(taken.stored.key)} is not yet back in its place ({failure})")
+            raise
+        if not self._store.transact("confirm", partial(self._confirm, taken)):
+            why = "this took so long that others can receive it again"
+            raise OutputFailed(key=key_text(taken.stored.key), queue=taken.stored.queue, why=why)
+
+    def _confirm(self, taken: Taken, tx: Transaction) -> bool:
+        if taken.segment is None:
+            return tx.handouts.confirm(taken.stored.key, process_token())
+        queue = tx.queues.locked(taken.queue)
+        if queue.lock_owner != self._user.owner or queue.lock_message != taken.stored.key:
+            return False
+        if not taken.last:
+            reference = queue.lock_reference or ""
+            locks.keep(tx, queue, self._user, reference, taken.stored.key, *taken.then)
+            return True
+        stored = tx.messages.head(queue)
+        if stored is None or stored.key != taken.stored.key:
+            return False
+        tx.messages.take(queue, stored)
+        _unlock(tx, queue)
+        return True
+
+    def _take_back(self, taken: Taken) -> None:
+        why = "its output failed"
+        if taken.segment is None:
+            mine = Handout(taken.stored.key, taken.queue, process_token(), 0)
+            returning.give_back(self._store, [mine], why)
+        elif not taken.locked:  # else the segments before were read, and it goes on there
+            self._store.transact("unlock", partial(self._unlock_own, taken.queue, why))
+
+    def _unlock_own(self, queue: int, why: str, tx: Transaction) -> None:
+        current = tx.queues.locked(queue)
+        if current.lock_owner == self._user.owner:  # it may have been taken over while we waited
+            tx.queues.unlock(current, why)
+            tx.wake()
+
+    def settle(self) -> None:
+        """Put back what other processes had in hand and did not confirm before they ended."""
+        returning.settle(self._store)
+
+    def close(self) -> None:
+        """Let what is under way come to its end."""
+        if self._returns is not None:
+            self._returns.finish()
+
+    def _refuse_nameless(self) -> NoReturn:
+        """Raise for a receive that names no queue, with queues that it may name."""
+        names, advice = self._store.read(lambda tx: (receivable(tx), no_queues(tx)))
+        if not names:
+            raise QueueUnknown(queue="to receive from", nearest=advice)
+        raise ArgumentInvalid(argument="queue", why=f"say which queue to receive from, such as: {', '.join(names[:8])}")
+
+    def _try_receive(self, asked: _Asked) -> tuple[Received, Obstacle | None]:
+        """What there is to receive, or what is in its way and may end: a lock, or a hold."""
+        segment, within = asked.segment, asked.within
+        label = "segment" if segment else "receive"
+
+        def work(tx: Transaction) -> Received | MessageCorrupt:
+            asked.taken.clear()
+            if asked.unconfirmed is not None:
+                asked.unconfirmed.confirm(tx)
+            take = partial(self._receive_once, tx, asked)
+            return take() if within is None else within(tx, take)
+
+        try:
+            outcome = self._store.transact(label, work)
+        except (QueueLocked, QueueHeld) as obstacle:
+            return Received(None), obstacle
+        if asked.unconfirmed is not None:
+            asked.unconfirmed.taken = [taken for taken in asked.taken if taken.last]
+        if isinstance(outcome, MessageCorrupt):
+            raise outcome
+        return outcome, None
+
+    def _receive_once(self, tx: Transaction, asked: _Asked) -> Received | MessageCorrupt:
+        passed: list[str] = []
+        held: list[str] = []
+        reason = ""
+        names = asked.names
+        for stale in self._search(tx, names, "/".join(names)):
+            policy = tx.policies.of(stale)
+            restored = self._leasing.refresh(tx, stale, policy, owners=True)
+            queue = tx.queues.locked(stale.id) if restored else stale
+            if not queue.releases:
+                held.append(queue.name)
+                reason = Hold(queue.hold).label
+            elif asked.where is not None and not selecting.claim(tx, queue, asked.where, 1, policy):
+                passed.append(queue.name)
+            elif policy.ordered and not tx.deliveries.claim(queue, 1, policy):
+                passed.append(queue.name)  # what is next waits for what is leased
+            elif not tx.counts.waiting(queue):
+                _check_empty(tx, queue)
+                passed.append(queue.name)
+            else:
+                return self._release(tx, queue, asked, tuple(passed), tuple(held))
+        if held and not passed:
+            level = typed_level(tx, path_of(tx, names)) or held[0]
+            raise QueueHeld(queue=shown(names), hold=reason, verb="release", level=level)
+        return Received(None, tuple(passed), tuple(held))
+
+    def _search(self, tx: Transaction, names: Names, reference: str) -> Iterator[Queue]:
+        """The queues of a reference, left to right, each locked for this transaction as it is reached.
+
+        But a message begun by the same reference goes on before any other queue is looked at.
+        """
+        if len(names) == 1:
+            queue = tx.queues.named(names[0])
+            if queue is not None and not queue.retired:
+                unowned(queue)
+                self._remember(names, queue.id)
+                yield queue
+                return
+        queues = queues_of(tx, names)
+        for queue in queues:
+            if queue.lock_owner == self._user.owner and queue.lock_reference == reference and locks.is_held(tx, queue):
+                queues = [queue]
+                break
+        if len(queues) == 1 and queues[0].path == reference:
+            self._remember(names, queues[0].id)
+        for queue in queues:
+            yield live(tx, queue, names)
+
+    def _release(
+        self, tx: Transaction, queue: Queue, asked: _Asked, passed: tuple[str, ...], held: tuple[str, ...]
+    ) -> Received | MessageCorrupt:
+        """Give out the head of a queue, whole or its next segment."""
+        queue = locks.enter(tx, queue, self._user)
+        where, policy = asked.where, tx.policies.of(queue)
+        stored = tx.messages.head(queue) if where is None else selecting.claim(tx, queue, where, 1, policy)[0]
+        if stored is None:
+            raise StoreCorrupt(why=f"{queue.name} counts {queue.unprocessed} messages and has none. {MEND}")
+        if not stored.sound:
+            tx.messages.set_aside(queue, stored)
+            _unlock(tx, queue)
+            return MessageCorrupt(key=key_text(stored.key), queue=queue.name)
+        if asked.segment or asked.area is not None:
+            return self._release_portion(tx, queue, stored, asked, passed, held)
+        asked.taken.append(Taken(queue.id, stored))
+        (tx.messages.reserve if asked.reserve else tx.messages.take)(queue, stored)
+        tx.deliveries.unblock(queue, lane_of(stored, policy))
+        if asked.confirmed:
+            tx.handouts.add(queue, stored, process_token())
+        _unlock(tx, queue)
+        return Received(stored.message(processed=tx.now), passed, held, end_of_message=True)
+
+    def _release_portion(
+        self,
+        tx: Transaction,
+        queue: Queue,
+        stored: Stored,
+        asked: _Asked,
+        passed: tuple[str, ...],
+        held: tuple[str, ...],
+    ) -> Received:
+        """The lock keeps others away, so what is to be confirmed is only looked at until it is."""
+        segments = Segments.of(tx, stored)
+        begun = locks.next_segment(queue, stored.key), locks.next_char(queue, stored.key)
+        step = segments.portion(*begun, asked.area, whole=not asked.segment)
+        last = step.end.completes
+        index = min(begun[0], len(segments.spans) - 1)
+        asked.taken.append(Taken(queue.id, stored, index, last, queue.lock_owner is not None, step.then))
+        if last and not asked.confirmed:
+            tx.messages.take(queue, stored)
+            if asked.unconfirmed is not None:
+                tx.handouts.add(queue, stored, own_token())
+            tx.deliveries.unblock(queue, lane_of(stored, tx.policies.of(queue)))
+            _unlock(tx, queue)
+        else:
+            then = (index, step.start) if asked.confirmed else step.then
+            locks.keep(tx, queue, self._user, "/".join(asked.names), stored.key, *then)
+        portion = Portion(step.end, len(segments.text), step.stop, queue.names)
+        message = stored.message(processed=tx.now if last else None, body=step.text)
+        return Received(message, passed, held, end_of_message=last, portion=portion)
+
+    def release_locks(self) -> None:
+        """Give back every queue that this user has locked; their messages start again at the first segment."""
+
+        def work(tx: Transaction) -> None:
+            for queue in tx.queues.locked_by(self._user.owner):
+                self._unlock_own(queue.id, "its user left", tx)
+
+        if self._store.read(lambda tx: bool(tx.queues.locked_by(self._user.owner))):
+            self._store.transact("unlock", work)
+
+
+class _Asked(NamedTuple):
+    """What a receive asks for."""
+
+    names: Names
+    segment: bool
+    within: Within | None
+    confirmed: bool  # whether the take waits for a confirmation
+    taken: list[Taken]
+    area: Area | None = None
+    unconfirmed: Unconfirmed | None = None
+    where: Selector | None = None
+
+    @property
+    def reserve(self) -> bool:
+        """Whether the message stays in its queue for whoever takes it."""
+        return self.within is not None
+
+
+def _unless(obstacle: Obstacle | None, received: Received) -> Received:
+    """What was received, unless something was in its way to the end."""
+    if obstacle is not None:
+        raise obstacle
+    return received
+
+
+def _check_empty(tx: Transaction, queue: Queue) -> None:
+    """Raise if a queue that counts no message has one."""
+    left = tx.messages.head(queue)
+    if left is not None:
+        raise StoreCorrupt(why=f"{queue.name} counts no message and has {key_text(left.key)}. {MEND}")
+    tx.messages.check_end([queue])
+
+
+def _unlock(tx: Transaction, queue: Queue) -> None:
+    """The message of the lock has left; its own journal entry says so."""
+    if queue.lock_owner is not None:
+        tx.queues.unlock(queue)
+        tx.wake()
+
+
+def _is_one_portion(area: Area, stored: Stored) -> bool:
+    """Whether a message is one segment, and fits into an area; else the long way finds out how it is read."""
+    body, marks = stored.body, stored.properties
+    marked = '"segments":' in marks or '"end":' in marks or (stored.type is not None and stored.format == Format.JSON)
+    return not marked and body.isascii() and "\n" not in body and len(body) <= area.size

@@ -1,0 +1,9 @@
+"""The trace that a worker's message belongs to: what the worker sends goes on with it."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+
+#: The property that names a trace, as W3C Trace Context writes it.
+TRACE = "traceparent"
+current_trace: ContextVar[str | None] = ContextVar("postroom_trace", default=None)

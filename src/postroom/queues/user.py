@@ -1,0 +1,36 @@
+"""One user of the queues of a store: who it is, and which queues its references led to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from postroom.limits import REFERENCES_KNOWN_MAX
+from postroom.queues.addressing import Names
+from postroom.queues.leasing import Leasing
+from postroom.queues.locks import User
+from postroom.queues.returning import Returns
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.batch import Admit, admit_nothing
+
+
+class QueueUser:
+    """Who uses the queues of a store."""
+
+    def __init__(
+        self, store: Store, user: User, admit: Admit = admit_nothing, again: Callable[[], Store] | None = None
+    ) -> None:
+        self._store = store
+        self._user = user
+        self._returns = None if again is None else Returns(store, again)
+        self._admit = admit
+        self._leasing = Leasing(store, user)
+        self._known: dict[Names, int] = {}  # where a reference led last; the store looks whether it still may
+
+    def share(self, other: QueueUser) -> None:
+        """Know the queues that someone else on the same store knows."""
+        self._known = other._known
+
+    def _remember(self, reference: Names, queue: int) -> None:
+        if len(self._known) >= REFERENCES_KNOWN_MAX:
+            self._known.clear()
+        self._known[reference] = queue

@@ -1,0 +1,54 @@
+"""Gateways of a room: the endpoints of its partners."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from postroom.gateways.endpoints import RoomEndpoints
+from postroom.room.parts import RoomPart
+from postroom.store.tables.endpoints import Endpoint
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from starlette.applications import Starlette
+
+
+class RoomGateways(RoomPart):
+    """The endpoints that an operator sets, and that programs name."""
+
+    @property
+    def _endpoints(self) -> RoomEndpoints:
+        return RoomEndpoints(self._parts.store, self._parts.transports)
+
+    def add(self, name: str, transport: str, **settings: str) -> Endpoint:
+        """Add an endpoint. A secret is never given itself, but as ``env:NAME`` or ``file:/PATH``.
+
+        Settings that have a hyphen in their name are written with an underscore.
+        """
+        return self._endpoints.add(name, transport, {key.replace("_", "-"): text for key, text in settings.items()})
+
+    def all(self) -> list[dict[str, Any]]:
+        """Every endpoint with its settings and the queues that use it."""
+        return [{**endpoint.as_dict(), "queue_names": list(queues)} for endpoint, queues in self._endpoints.all()]
+
+    def remove(self, name: str) -> None:
+        """Remove an endpoint that no program names."""
+        self._endpoints.remove(name)
+
+    def http_app(self) -> Starlette:
+        """An ASGI application with the paths of the endpoints that take messages in by HTTP."""
+        from postroom.gateways.http_server import HttpServer
+
+        return HttpServer(self._parts.store, self._parts.incoming).app
+
+    def mail_server(self, host: str, port: int, tls: SSLContext | None = None) -> AbstractContextManager[Any]:
+        """A mail server for the endpoints that take mail in; it runs as long as its ``with`` block."""
+        from postroom.gateways.smtp_server import MailServer
+
+        return MailServer(self._parts.store, self._parts.incoming, host, port, tls)
+
+    def test(self, name: str) -> str:
+        """Reach the partner of an endpoint without sending anything; returns what was found."""
+        return self._endpoints.test(name)

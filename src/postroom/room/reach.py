@@ -1,0 +1,290 @@
+"""What definitions reach, held against the rights of whoever loads them: they act with these, and with no others.
+
+It is asked inside of the load's own transaction: what may not be loaded leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from postroom.engine.steps.failures import SYSTEM_ERRORS
+from postroom.errors import RightMissing
+from postroom.queues import hierarchy
+from postroom.queues.loading import QueueLanguage
+from postroom.room.access import EVERYTHING, OPERATE, Identity, identity_of
+from postroom.room.catalog import CatalogEntry, catalog
+from postroom.room.parts import Parts
+from postroom.rules.catalog import read
+from postroom.rules.inspection import Explanation, explain
+from postroom.rules.language.definitions import (
+    AnyDefinition,
+    ModuleDefinition,
+    Program,
+    PropertyDefinition,
+    QueueDefinition,
+    SlicingDefinition,
+    SystemDefinition,
+)
+from postroom.stations.counters.definitions import Way
+from postroom.stations.counters.definitions import kept as kept_counters
+from postroom.stations.procedures.catalog import kept, set_enabled
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.bindings import Binding
+
+_GATEWAYS = ("incomingGateway", "outgoingGateway")
+_acting = threading.local()
+#: Kinds of definitions that act by themselves, with the rights of whoever has loaded them.
+BOUND = ("rule", "arc", "procedure", "counter")
+
+
+class Need(NamedTuple):
+    """A right that a definition acts with."""
+
+    verb: str
+    object: str
+    what: str  # the kind of the definition
+    name: str = ""
+
+
+class Owned(NamedTuple):
+    """A definition, and whoever has loaded it."""
+
+    what: str
+    name: str
+    by: str
+    version: int
+    domain: str | None = None  # of what flow graphs consist of
+
+
+@contextmanager
+def acting_with(identity: Identity) -> Iterator[None]:
+    """What this thread loads inside is loaded by someone, with the rights that they have."""
+    before = getattr(_acting, "identity", None)
+    _acting.identity = identity
+    try:
+        yield
+    finally:
+        _acting.identity = before
+
+
+def whoever_acts() -> Identity | None:
+    """None if it is someone who has the room itself, and so everything."""
+    identity: Identity | None = getattr(_acting, "identity", None)
+    return identity
+
+
+def owned(tx: Transaction) -> list[Owned]:
+    """All that is defined. What acts for someone is theirs, whoever has enabled or disabled it since."""
+    bound = {(each.what, _shown_name(each.what, each.name)): each.principal for each in tx.bindings.all()}
+    return [
+        Owned(each.what, each.name, bound.get((each.what, each.name), each.by), each.version, _domain(each))
+        for each in catalog(tx)
+    ]
+
+
+def refuse_others(tx: Transaction, identity: Identity | None, what: str, name: str) -> None:
+    """Raise if a definition is someone else's: an operator may change or remove it."""
+    if identity is not None and not _operates(identity):
+        for each in owned(tx):
+            if (each.what, each.name) == (what, name) and each.by != identity.principal:
+                raise _not_own(identity, each)
+
+
+class Loading:
+    """One load: begun before anything is written, and checked when all is. What it brings acts for its loader.
+
+    Without an identity it is whoever has the room itself: what they load is bound to nobody.
+    """
+
+    def __init__(self, parts: Parts, identity: Identity | None, files: Sequence[str]) -> None:
+        self._parts = parts
+        self._identity = identity
+        self._files = frozenset(files)
+        self._before: list[Owned] = []
+
+    def begin(self, tx: Transaction) -> None:
+        self._before = owned(tx)
+
+    def check(self, tx: Transaction) -> None:
+        """Raise unless the loader may do all that the definitions do, and has replaced nobody else's."""
+        needs = list(self._needs(tx)) if self._identity is not None or tx.bindings.all() else []
+        if self._identity is not None and not _operates(self._identity):
+            self._refuse_others(tx, self._identity)
+            for need in needs:
+                why = _why_not(tx, self._identity, need)
+                if why is not None:
+                    raise RightMissing(
+                        principal=self._identity.principal,
+                        verb=need.verb,
+                        object=need.object,
+                        why=f"{need.what} {need.name}: {why}",
+                    )
+        self._bind(tx, needs)
+        refresh(tx, self._parts)
+
+    def _bind(self, tx: Transaction, needs: Sequence[Need]) -> None:
+        """What was loaded acts with the rights of its loader from now on; what was another's before is as it was."""
+        limited = self._identity is not None and not _operates(self._identity)
+        others = {(each.what, each.name) for each in self._others()} if limited else set()
+        for what, name in {(need.what, need.name) for need in needs if need.what in BOUND}:
+            if self._identity is None:
+                tx.bindings.free(what, name)
+            elif (what, _shown_name(what, name)) not in others:
+                tx.bindings.put(Binding(what, name, self._identity.principal))
+
+    def _others(self) -> list[Owned]:
+        return [each for each in self._before if self._identity is None or each.by != self._identity.principal]
+
+    def _refuse_others(self, tx: Transaction, identity: Identity) -> None:
+        """What someone else has loaded may be replaced or removed by an operator only, and so who may change it."""
+        now = owned(tx)
+        same = {(each.what, each.name, each.version) for each in now}
+        for each in self._others():
+            if (each.what, each.name, each.version) not in same:
+                raise _not_own(identity, each)
+        domains = {each.name: each for each in self._others() if each.what == "domain"}
+        before = {(each.what, each.name, each.version) for each in self._before}
+        for each in now:
+            is_new = (each.what, each.name, each.version) not in before
+            if each.what == "allow" and is_new and each.domain in domains:
+                raise _not_own(identity, domains[each.domain])
+
+    def _needs(self, tx: Transaction) -> Iterator[Need]:
+        if any(name.endswith(QueueLanguage.suffix) for name in self._files):
+            yield from _of_tree(tx)
+        for space in self._parts.room_graphs.now(tx).graph.spaces.values():
+            if space.outside is not None and space.position.file in self._files:
+                yield Need(OPERATE, EVERYTHING, "space", space.name)
+        yield from _of_program(read(tx), self._files)
+        yield from acting(tx, self._parts, self._files)
+
+
+def _operates(identity: Identity) -> bool:
+    return identity.why_not(OPERATE, EVERYTHING) is None
+
+
+def _not_own(identity: Identity, owned: Owned) -> RightMissing:
+    why = f"{owned.by} has loaded it, and an operator may replace or remove it"
+    return RightMissing(principal=identity.principal, verb="load", object=f"{owned.what} {owned.name}", why=why)
+
+
+def _shown_name(what: str, name: str) -> str:
+    """The name that the catalog has for what is bound."""
+    domain, _, arc = name.partition(":")
+    return f"{arc} in {domain}" if what == "arc" else name
+
+
+def _domain(entry: CatalogEntry) -> str | None:
+    domain: str | None = entry.definition.get("domain")
+    return domain
+
+
+def refresh(tx: Transaction, parts: Parts) -> None:
+    """Note of each definition that acts for someone what it lacks now; a procedure that lacks something is disabled."""
+    bound = tx.bindings.all()
+    if not bound:
+        return
+    needs: dict[tuple[str, str], list[Need]] = {}
+    for need in acting(tx, parts):
+        needs.setdefault((need.what, need.name), []).append(need)
+    identities = {each.principal: identity_of(tx, each.principal) for each in bound}
+    for each in bound:
+        if (each.what, each.name) not in needs:
+            tx.bindings.free(each.what, each.name)  # it is no longer defined
+            continue
+        lacking = _lacking(tx, identities[each.principal], needs[each.what, each.name])
+        if lacking != each.lacking:
+            tx.bindings.put(each._replace(lacking=lacking))
+        if lacking is not None and each.what == "procedure":
+            set_enabled(tx, each.name, False)
+
+
+def withdraw_all(parts: Parts, principal: str) -> None:
+    """Take everything back that a user may do, at once."""
+
+    def work(tx: Transaction) -> None:
+        tx.wake()
+        for grant in tx.access.of(principal):
+            tx.access.remove(grant)
+        refresh(tx, parts)
+
+    parts.store.transact("principal", work)
+
+
+def _lacking(tx: Transaction, identity: Identity, needs: Sequence[Need]) -> str | None:
+    for need in needs:
+        why = _why_not(tx, identity, need)
+        if why is not None:
+            return f"{identity.principal}, who has loaded it, may not {need.verb} {need.object}: {why}"
+    return None
+
+
+def _why_not(tx: Transaction, identity: Identity, need: Need) -> str | None:
+    paths = [queue.path for queue in tx.queues.all() if queue.name == need.object]
+    return identity.why_not(need.verb, need.object, *paths)
+
+
+def acting(tx: Transaction, parts: Parts, files: Collection[str] | None = None) -> Iterator[Need]:
+    """What definitions do by themselves: all of them, or those of some files."""
+    program = read(tx)
+    plan = parts.programs.plan(tx) if program.rules else None
+    for rule in program.rules.values():
+        if plan is not None and (files is None or rule.position.file in files):
+            yield from _of_rule(explain(program, plan, rule.name))
+    for arcs in parts.room_graphs.now(tx).graph.arcs.values():
+        for arc in arcs:
+            if files is None or arc.position.file in files:
+                yield Need("subscribe", arc.source, "arc", arc.full_name)
+                yield Need("publish", arc.target, "arc", arc.full_name)
+    for each in kept(tx):
+        if files is None or (each.where is not None and each.where.file in files):
+            yield Need("work", each.procedure.station, "procedure", each.procedure.name)
+    for present in kept_counters(tx):
+        counter = present.counter
+        if files is None or counter.position.file in files:
+            yield Need("work", counter.station, "counter", counter.name)
+            yield Need("receive" if counter.way is Way.TAKES else "send", present.queue, "counter", counter.name)
+
+
+def _of_rule(explained: Explanation) -> Iterator[Need]:
+    what = ("rule", explained.rule)
+    for queue in explained.watches:
+        yield Need("receive", queue, *what)
+    for queue in (*explained.writes, *explained.error_queues):
+        if queue != SYSTEM_ERRORS:  # everyone's errors go there
+            yield Need("send", queue, *what)
+    for each in explained.reads:  # a slice or an index can have messages of any queue
+        queue = each.removeprefix("the whole queue ")
+        yield Need("look", EVERYTHING if queue == each else queue, *what)
+
+
+def _of_program(program: Program, files: Collection[str]) -> Iterator[Need]:
+    """What the modules of some files do beside their rules."""
+    for each in (each for each in program.definitions if each.position.file in files):
+        yield from _of_errors(each)
+        if isinstance(each, QueueDefinition):
+            verb = OPERATE if each.kind in _GATEWAYS else "manage"
+            yield Need(verb, EVERYTHING if verb == OPERATE else each.name, each.what, each.name)
+        elif isinstance(each, PropertyDefinition):
+            yield from (Need("manage", queue, each.what, each.name) for queue in each.queues)
+        elif isinstance(each, SlicingDefinition):  # it keeps messages until it is reset
+            yield from (Need("manage", queue, each.what, each.name) for queue in program.sliced(each))
+
+
+def _of_errors(each: AnyDefinition) -> Iterator[Need]:
+    """Where a queue or a module leads its errors, or the system everyone's. Those of rules are known by their plan."""
+    if isinstance(each, SystemDefinition):
+        yield Need(OPERATE, EVERYTHING, "the system error queue", each.errorqueue)
+    elif isinstance(each, (QueueDefinition, ModuleDefinition)) and each.errorqueue not in (None, SYSTEM_ERRORS):
+        yield Need("send", str(each.errorqueue), each.what, each.name)
+
+
+def _of_tree(tx: Transaction) -> Iterator[Need]:
+    """A description replaces the whole tree."""
+    yield Need("manage", EVERYTHING, "the description of queues")
+    for level in hierarchy.read(tx):
+        if level.command is not None:
+            yield Need(OPERATE, EVERYTHING, "the command line of", level.path)

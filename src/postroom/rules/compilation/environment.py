@@ -1,0 +1,215 @@
+"""What surrounds the expressions of a module: its declarations, and the library modules that it imports.
+
+The declarations stand in the query as they are written, before the rules, so that Saxon gives them their meaning. Three
+things are put in: library modules as the processor can reach them, without a file; a frame around the value of a
+variable, which must not see the document of all messages; and, for functions that look at the message or at sets of
+messages, parameters through which they do.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from postroom.model.definitions import Position
+from postroom.rules.compilation.updates import with_functions
+from postroom.rules.language.body import Body, Call
+from postroom.rules.language.definitions import Expression, LibraryDefinition, Program
+from postroom.rules.language.edits import Edit, Edited, edited
+from postroom.rules.language.functions import NAMESPACE, OURS, PREFIXES
+from postroom.rules.language.prolog import Function, Import, Prolog, Variable
+from postroom.rules.language.prolog import library as declarations
+
+#: The variables through which a function sees what a rule sees.
+SEEN = "$qs:m, $qs:message, $qs:sets"
+_PARAMETERS = "$qs:m as element(), $qs:message as item()?, $qs:sets as map(*)"
+_USUAL = ("qs", "map", "array", "math")  # prefixes that XQuery does not know by itself
+
+#: A function by its canonical name and the number of its arguments, as calls name it.
+Named = tuple[str, int]
+
+
+def named(function: Function) -> Named:
+    return f"Q{{{function.name[0]}}}{function.name[1]}", function.arity
+
+
+def called(call: Call) -> Named:
+    return call.name, call.arity if call.reference else len(call.arguments) + call.arrow
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The declarations of one module."""
+
+    prolog: Prolog = field(default_factory=Prolog)
+    where: Expression | None = None  # the text of the declarations, with its place
+    file: str = ""
+    libraries: Mapping[str, LibraryDefinition] = field(default_factory=dict)  # of the whole program, by namespace
+
+    @cached_property
+    def key(self) -> str:
+        """Expressions with the same surroundings may stand in one query."""
+        return "\n".join([self.prolog.text, *(self._reached(each.uri) for each in self.prolog.imports)])
+
+    @cached_property
+    def functions(self) -> frozenset[Named]:
+        """Those that expressions may call, beside XQuery's and ours."""
+        own = {named(function) for function in self.prolog.functions}
+        imported = (self._library(each.uri).functions for each in self.prolog.imports)
+        return frozenset(own.union(*(map(named, some) for some in imported)))
+
+    @cached_property
+    def variables(self) -> frozenset[tuple[str, str]]:
+        """By namespace and local name."""
+        imported = (self._library(each.uri).variables for each in self.prolog.imports)
+        return frozenset(each.name for some in (self.prolog.variables, *imported) for each in some)
+
+    @cached_property
+    def calls(self) -> dict[Named, frozenset[Named]]:
+        """What each function of the module calls, of its own functions and of ours."""
+        return {
+            named(each): frozenset(map(called, body.calls))
+            for each, body in self.prolog.bodies.items()
+            if isinstance(each, Function)
+        }
+
+    @cached_property
+    def seeing(self) -> frozenset[Named]:
+        """The functions that look at the message, or at sets of messages, or call one that does."""
+        names = {name for name, some in self.calls.items() if any(each in OURS for each, _ in some)}
+        while more := {name for name, some in self.calls.items() if some & names} - names:
+            names |= more
+        return frozenset(names)
+
+    def reached(self, bodies: Iterable[Body]) -> frozenset[Named]:
+        """The functions of the module that some expressions may call, at whatever depth."""
+        names: set[Named] = set()
+        todo = {called(call) for body in bodies for call in body.calls}
+        while todo:
+            names |= todo & self.calls.keys()
+            todo = {each for name in todo if name in self.calls for each in self.calls[name]} - names
+        return frozenset(names)
+
+    def _library(self, uri: str) -> Prolog:
+        known = self.libraries.get(uri)
+        return declarations(known.text) if known is not None else Prolog()
+
+    def _reached(self, uri: str) -> str:
+        known = self.libraries.get(uri)
+        return "" if known is None else reference(self.libraries, uri)
+
+    def imports(self) -> list[Edit]:
+        return import_edits(self.prolog.imports, self.libraries)
+
+
+def environment(program: Program, module: str) -> Environment:
+    known = program.modules.get(module)
+    if known is None or known.prolog is None:
+        return Environment()
+    return Environment(program.prolog(module), known.prolog, known.position.file, program.libraries)
+
+
+def library_environment(libraries: Mapping[str, LibraryDefinition], uri: str) -> Environment:
+    """The declarations of a library module."""
+    known = libraries[uri]
+    return Environment(declarations(known.text), Expression(known.text, 1, 1), known.position.file, libraries)
+
+
+def place(environment: Environment, offset: int) -> Position:
+    """A place in the declarations, as a place in their file."""
+    where = environment.where
+    assert where is not None
+    return where.place(environment.file, offset)
+
+
+# --- text ---
+
+
+def import_edits(imports: Iterable[Import], libraries: Mapping[str, LibraryDefinition]) -> list[Edit]:
+    return [
+        Edit(*each.span, f'import module namespace {each.prefix} = "{quoted(each.uri)}" at "{library}"')
+        for each in imports
+        if (library := reference(libraries, each.uri))
+    ]
+
+
+def reference(libraries: Mapping[str, LibraryDefinition], uri: str) -> str:
+    """A library module as an address that has all of it: it is read from nowhere."""
+    return f"data:application/xquery;base64,{b64encode(library_edited(libraries, uri).text.encode()).decode()}"
+
+
+def library_edited(libraries: Mapping[str, LibraryDefinition], uri: str) -> Edited:
+    known = declarations(libraries[uri].text)
+    edits = import_edits(known.imports, libraries) + framed(known.variables)
+    return edited(known.text, 0, len(known.text), edits)
+
+
+def framed(variables: Iterable[Variable]) -> list[Edit]:
+    """Values without a context: that of the query is the document of all messages, whoever sent them."""
+    edits = []
+    for variable in variables:
+        edits += [Edit(variable.value.start, variable.value.start, "(function() { ")]
+        edits += [Edit(variable.value.end, variable.value.end, " })()")]
+    return edits
+
+
+def parameters(function: Function) -> Edit:
+    comma = ", " if function.parameters else ""
+    return Edit(function.opening, function.opening, f"{_PARAMETERS}{comma}")
+
+
+def call_edits(call: Call, text: str) -> list[Edit]:
+    """A call of a function that sees what the rule sees: it is given it.
+
+    Where the function is not called but meant, a function around it stands for it. Saxon 13 cannot leave out arguments
+    of a function that is declared further down.
+    """
+    name = text[call.start : call.opening - (not call.reference)].rstrip()
+    if call.reference:
+        return [Edit(call.start, call.end, _around(name, ["?"] * call.arity))]
+    if call.arrow:
+        return [Edit(call.start, call.opening - 1, f"({_around(name, ['?'] * called(call)[1])})")]
+    gaps = [text[argument.start : argument.end] == "?" for argument in call.arguments]
+    if not any(gaps):
+        return [Edit(call.opening, call.opening, f"{SEEN}, " if call.arguments else SEEN)]
+    given = [(number, each) for number, each in enumerate(call.arguments) if not gaps[number]]
+    values = ["?" if gap else f"$qs:a{number}" for number, gap in enumerate(gaps)]
+    edits, at = [], call.start
+    for number, each in given:
+        before = "(let" if at == call.start else "),"
+        edits.append(Edit(at, each.start, f"{before} $qs:a{number} := ("))
+        at = each.end
+    last = f") return {_around(name, values)})" if given else f"({_around(name, values)})"
+    return [*edits, Edit(at, call.end, last)]
+
+
+def _around(name: str, values: Sequence[str]) -> str:
+    """A function with a parameter for each ``?``, in whose place its argument is given."""
+    values_text = [f"$qs:g{number}" if value == "?" else value for number, value in enumerate(values)]
+    open = ", ".join(each for each, value in zip(values_text, values, strict=True) if value == "?")
+    return f"function({open}) {{ {name}({', '.join([SEEN, *values_text])}) }}"
+
+
+def usual_namespaces(environment: Environment) -> str:
+    """The prefixes of every query, except those that the module declares itself."""
+    uris = {**PREFIXES, "qs": NAMESPACE}
+    return " ".join(
+        f'declare namespace {prefix} = "{uris[prefix]}";'
+        for prefix in _USUAL
+        if prefix not in environment.prolog.namespaces
+    )
+
+
+def finished(text: str, environment: Environment, mark: str) -> str:
+    """A query with all that it needs; where elements without a prefix are in some namespace, ours are in none."""
+    text = with_functions(text)
+    if not environment.prolog.default:
+        return text
+    return re.sub(rf"<([a-z]-{mark})(?=[ >])", r'<\1 xmlns=""', text)
+
+
+def quoted(uri: str) -> str:
+    return uri.replace("&", "&amp;").replace('"', "&quot;")

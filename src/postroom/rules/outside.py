@@ -1,0 +1,90 @@
+"""Messages that come from outside through a gateway, and error messages of what happens there.
+
+Errors go up the same ladder of error queues as those of rules: of the rule that made the message, of its queue, of the
+module, of the system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from postroom.engine.steps.effects import Document
+from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body, made_error_queue
+from postroom.engine.steps.step import ENGINE
+from postroom.errors import EntryRefused
+from postroom.limits import ERROR_DEPTH_MAX
+from postroom.model.message import Draft
+from postroom.rules import entries
+from postroom.rules.answers import Answers
+from postroom.rules.catalog import Programs
+from postroom.rules.entries import Candidate
+from postroom.store.kernel.batch import Places, Put
+from postroom.store.kernel.queues import Admission, Queue
+from postroom.store.kernel.transaction import Transaction
+
+
+class Outside:
+    def __init__(self, programs: Programs) -> None:
+        self._programs = programs
+        self._answers = Answers()
+
+    def entered(
+        self, tx: Transaction, queue: Queue, arrived: Sequence[tuple[Draft, Mapping[str, Any]]]
+    ) -> list[Put | EntryRefused]:
+        """Messages as they enter a queue, each with what the system knows: its sender, the connection it came by."""
+        candidates = [
+            Candidate(Document(0, draft.format, draft.type, draft.body), entries.stored(draft.properties), system)
+            for draft, system in arrived
+        ]
+        return [
+            EntryRefused(queue=queue.name, why=put.description, reason=put.code) if isinstance(put, Failure) else put
+            for put in self._admitted(tx, queue, candidates)
+        ]
+
+    def failed(
+        self, tx: Transaction, failure: Failure, queue: str, document: Document, properties: Mapping[str, Any]
+    ) -> Put:
+        """The error message in the most specific queue that can take it; ``document`` is what failed, in ``queue``."""
+        depth = properties.get("errors", 0)
+        depth = (max(depth, 0) if type(depth) is int else 0) + 1
+        rule = properties.get("rule")
+        system = {"rule": rule if isinstance(rule, str) else queue, "errors": depth}
+        if "connection" in properties:
+            system["connection"] = properties["connection"]
+        body = error_body(failure, queue, document.key, document)
+        source = Document(0, "xml", None, body)
+        for name in self._ladder(tx, queue, rule if isinstance(rule, str) else None, depth):
+            goal = tx.queues.named(name)
+            if goal is None or goal.retired or not goal.accepts or goal.admission & Admission.FLOWS:
+                continue
+            taken = entries.inherited(self._programs.plan(tx).target(name), properties, {})
+            (put,) = self._admitted(tx, goal, [Candidate(source, taken, system)])
+            if isinstance(put, Put):
+                return put._replace(cause=document.key or None)
+        last = Draft(body, "xml", None, entries.said(system))
+        return Put(made_error_queue(tx), last, document.key or None, ENGINE)
+
+    def _ladder(self, tx: Transaction, queue: str, rule: str | None, depth: int) -> list[str]:
+        if depth > ERROR_DEPTH_MAX:
+            return []
+        levels = self._programs.program(tx).error_queues(queue, rule)
+        return [name for name in levels if name != SYSTEM_ERRORS]
+
+    def _admitted(self, tx: Transaction, goal: Queue, candidates: Sequence[Candidate]) -> list[Put | Failure]:
+        plan = self._programs.plan(tx)
+        slicings, indexes = tx.slices.ids("slicing"), tx.slices.ids("index")
+        outcomes: list[Put | Failure] = []
+        admitted = entries.admit(plan, plan.target(goal.name), candidates, self._answers.of(tx))
+        for (document, _, _), entry in zip(candidates, admitted, strict=True):
+            if isinstance(entry, Failure):
+                outcomes.append(entry)
+                continue
+            places = Places(
+                tuple((slicings[name], value) for name, value in entry.slices),
+                tuple((indexes[name], value) for name, value in entry.entries),
+            )
+            due = None if entry.delay is None else tx.now + entry.delay
+            draft = Draft(document.body, document.format, document.type, entry.properties)
+            outcomes.append(Put(goal, draft, None, ENGINE, places, due))
+        return outcomes

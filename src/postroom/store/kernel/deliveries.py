@@ -1,0 +1,582 @@
+"""Leased messages: given out for a time under a number, and in their place again if nobody ends the lease.
+
+The number of a lease is that of the line of the journal by which it began. Whoever ends it shows the number; after the
+lease has lapsed there is no row with it, and the end is refused. A leased message stays in its queue and keeps its
+place. Messages that wait for their time, or for an earlier one of the same key, keep theirs too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from postroom.errors import LeaseOver
+from postroom.limits import BATCH_MESSAGES_MAX, DELIVERIES_DUE_MAX, LANE_LOOKS_MAX
+from postroom.model.message import Draft, Stored, Value, message_hash, properties_text
+from postroom.model.order import compared
+from postroom.store.kernel import message_rows as rows
+from postroom.store.kernel.counts import Counts
+from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.message_rows import State, check_one
+from postroom.store.kernel.messages import Messages
+from postroom.store.kernel.owner import is_alive
+from postroom.store.kernel.policies import DEAD_LETTERS, NO_POLICY, STRICT, Policies, Policy
+from postroom.store.kernel.queues import Keep, Queue, Queues
+from postroom.store.kernel.session import Session
+from postroom.store.kernel.slices import Slices
+from postroom.store.kernel.statement import NUMBERS, Statement
+
+#: Nobody waits for a row that another is about to take.
+_SKIP_LOCKED = Statement("", " FOR UPDATE SKIP LOCKED")
+#: SQLite is told which index it is: an estimate of its own could lead it through all that waits.
+BY_URGENCY, BY_DUE, BY_EXPIRY, BY_LANE = (
+    Statement(f" INDEXED BY messages_{name}", "") for name in ("urgent", "due", "expiring", "lanes")
+)
+_ALL_URGENT = (
+    "SELECT key FROM messages"
+    + BY_URGENCY
+    + " WHERE queue = ? AND state = 1 AND priority > 0 ORDER BY priority DESC, position LIMIT ?"
+)
+_URGENT = _ALL_URGENT + _SKIP_LOCKED
+_NEXT = (
+    "SELECT key FROM messages WHERE queue = ? AND state = 1 AND priority = 0 ORDER BY position LIMIT ?"
+) + _SKIP_LOCKED
+_FIRST = "SELECT position FROM messages WHERE queue = ? AND state = 1 ORDER BY position LIMIT 1"
+_FIRST_URGENT = (
+    "SELECT position FROM messages"
+    + BY_URGENCY
+    + " WHERE queue = ? AND state = 1 AND priority > 0 ORDER BY priority DESC, position LIMIT 1"
+)
+
+
+def addition(fence: str = "?") -> str:
+    """The statement that notes a lease: number, message, queue, owner and end."""
+    return f"INSERT INTO deliveries (fence, message, queue, owner, until) VALUES ({fence}, ?, ?, ?, ?)"
+
+
+ADD = Statement(addition(), "SELECT postroom_deliver(?, ?, ?, ?, ?)")
+REMOVE = "DELETE FROM deliveries WHERE fence = ?"
+_EXTEND = Statement("UPDATE deliveries SET until = ? WHERE fence = ?", "SELECT 1 WHERE postroom_extend(?, ?)")
+_SELECT = "SELECT fence, message, queue, owner, until FROM deliveries "
+_FIND = _SELECT + "WHERE fence = ?"
+_OF_MESSAGE = _SELECT + "WHERE message = ? ORDER BY fence"
+_OF_QUEUE = _SELECT + "WHERE queue = ? ORDER BY until, fence"
+_OF_OWNER = _SELECT + "WHERE owner = ? ORDER BY fence"
+_ALL = _SELECT + "ORDER BY queue, fence"
+# Those that their holder is just ending are left to it: it waits for the row of the queue, which we have.
+_PAST = _SELECT + "WHERE queue = ? AND until <= ? ORDER BY until, fence LIMIT ?" + _SKIP_LOCKED
+_OWNERS = "SELECT DISTINCT owner FROM deliveries WHERE queue = ?"
+_HAS_ANY = "SELECT 1 FROM deliveries WHERE queue = ? LIMIT 1"
+_COUNTED = "SELECT queue, count(*) FROM deliveries GROUP BY queue"
+_DELAYED = "SELECT queue, count(*) FROM messages" + BY_DUE + " WHERE state = 3 GROUP BY queue"
+_BLOCKED = "SELECT queue, count(*) FROM messages" + BY_LANE + " WHERE lane IS NOT NULL AND state = 4 GROUP BY queue"
+_COUNT = "SELECT count(*) FROM deliveries WHERE queue = ?"
+_FIRST_END = "SELECT min(until) FROM deliveries WHERE queue = ?"
+_SOME_WAITING = "SELECT count(*) FROM (SELECT 1 FROM messages WHERE queue = ? AND state IN (3, 4) LIMIT ?) AS w"
+_DUE = (
+    "SELECT key FROM messages" + BY_DUE + " WHERE queue = ? AND state = 3 AND due <= ? ORDER BY due, position LIMIT ?"
+)
+_FIRST_DUE = "SELECT min(due) FROM messages" + BY_DUE + " WHERE queue = ? AND state = 3"
+_EXPIRED = (
+    "SELECT key FROM messages"
+    + BY_EXPIRY
+    + " WHERE queue = ? AND state > 0 AND expires IS NOT NULL AND expires <= ? AND state <> 2 ORDER BY expires LIMIT ?"
+    + _SKIP_LOCKED
+)
+_FIRST_EXPIRY = (
+    "SELECT min(expires) FROM messages" + BY_EXPIRY + " WHERE queue = ? AND state > 0 AND expires IS NOT NULL"
+)
+#: Whether time has ended a lease, brought a message or made one expire.
+_STALE = (
+    "SELECT 1 WHERE EXISTS (SELECT 1 FROM deliveries WHERE queue = ? AND until <= ?) OR EXISTS (SELECT 1 FROM messages"
+    + BY_DUE
+    + " WHERE queue = ? AND state = 3 AND due <= ?) OR EXISTS (SELECT 1 FROM messages"
+    + BY_EXPIRY
+    + " WHERE queue = ? AND state > 0 AND expires IS NOT NULL AND expires <= ? AND state <> 2)"
+)
+_DETAILS = "SELECT state, attempts, priority, due, expires, lane FROM messages WHERE key = ?"
+_ATTEMPTS = "SELECT key, attempts FROM messages WHERE attempts > 0 AND key IN " + NUMBERS
+#: Of the queues that the engine reads: those with a message that waits for its next attempt, and since when.
+_WATCHED_DUE = (
+    "SELECT w.queue, (SELECT min(m.due) FROM messages m"
+    + Statement(" INDEXED BY messages_due", "")
+    + " WHERE m.queue = w.queue AND m.state = 3) FROM watchers w JOIN queues q ON q.id = w.queue WHERE q.hold < 2"
+)
+_DELAYED_BEFORE = "SELECT 1 FROM messages WHERE queue = ? AND state = 3 AND position < ? LIMIT 1"
+_IN_LANE = " WHERE queue = ? AND lane IS NOT NULL AND lane = ? "
+_LANE_TAKEN = "SELECT 1 FROM messages" + BY_LANE + _IN_LANE + "AND (state = -2 OR position < ?) LIMIT 1"
+_LANE_HELD = "SELECT 1 FROM messages" + BY_LANE + _IN_LANE + "AND state IN (-2, 3) LIMIT 1"
+_LANE_NEXT = "SELECT key FROM messages" + BY_LANE + _IN_LANE + "AND state = 4 ORDER BY position LIMIT 1"
+_STUCK = (
+    "SELECT key FROM messages WHERE queue = ? AND state = 4 AND NOT EXISTS (SELECT 1 FROM deliveries WHERE queue = ?)"
+    " AND NOT EXISTS (SELECT 1 FROM messages WHERE queue = ? AND state = 3) ORDER BY position LIMIT 1"
+)
+#: What a message that has failed says of it, in its properties.
+FAILED_IN, FAILED_WHY, FAILED_TIMES = FAILURE = ("dead.queue", "dead.reason", "dead.attempts")
+
+
+class Delivery(NamedTuple):
+    """A lease as it stands."""
+
+    fence: int
+    message: int
+    queue: int
+    owner: str  # a process, or nobody: then only its time ends it
+    until: int
+
+
+class Details(NamedTuple):
+    """What the rows of messages have for those who deliver them."""
+
+    state: int
+    attempts: int = 0
+    priority: int = 0
+    due: int | None = None
+    expires: int | None = None
+    lane: str | None = None
+
+    def own(self) -> Wanted:
+        """What was asked for the message itself. The wait for a next attempt is its queue's affair, as attempts are."""
+        waits = self.state == State.DELAYED and not self.attempts
+        return Wanted(self.priority, self.due if waits else None, self.expires)
+
+
+class Wanted(NamedTuple):
+    """What a sender asks for a message."""
+
+    priority: int = 0
+    due: int | None = None
+    expires: int | None = None
+
+    def detail(self) -> dict[str, int]:
+        """What the journal says of it."""
+        return {name: value for name, value in self._asdict().items() if value}
+
+
+PLAIN = Wanted()
+
+
+class Deliveries:
+    def __init__(
+        self,
+        session: Session,
+        journal: Journal,
+        queues: Queues,
+        counts: Counts,
+        messages: Messages,
+        slices: Slices,
+        policies: Policies,
+    ) -> None:
+        self._session = session
+        self._journal = journal
+        self._queues = queues
+        self._counts = counts
+        self._messages = messages
+        self._slices = slices
+        self._policies = policies
+
+    # --- looking ---
+
+    def find(self, fence: int) -> Delivery | None:
+        row = self._session.row(_FIND, (fence,))
+        return None if row is None else Delivery(*row)
+
+    def of_message(self, message: int) -> Delivery | None:
+        row = self._session.row(_OF_MESSAGE, (message,))
+        return None if row is None else Delivery(*row)
+
+    def all(self, queue: Queue | None = None) -> list[Delivery]:
+        rows = self._session.rows(_ALL) if queue is None else self._session.rows(_OF_QUEUE, (queue.id,))
+        return [Delivery(*row) for row in rows]
+
+    def of_owner(self, owner: str) -> list[Delivery]:
+        return [Delivery(*row) for row in self._session.rows(_OF_OWNER, (owner,))]
+
+    def count(self, queue: Queue) -> int:
+        return self._session.number(_COUNT, (queue.id,))
+
+    def counts(self) -> dict[int, int]:
+        """How many messages are leased, by queue."""
+        return {row[0]: row[1] for row in self._session.rows(_COUNTED)}
+
+    def put_aside(self) -> Callable[[Queue], tuple[int, int, int]]:
+        """Answers for each queue how many messages are leased, wait for their time, and for others of the same key."""
+        counts: list[dict[int, int]] = [dict(self._session.rows(each)) for each in (_COUNTED, _DELAYED, _BLOCKED)]
+        return lambda queue: (counts[0].get(queue.id, 0), counts[1].get(queue.id, 0), counts[2].get(queue.id, 0))
+
+    def inside(self, queue: Queue, most: int = 1) -> int:
+        """How many messages are in a queue and not processed, in whatever state; those that wait aside up to ``most``.
+
+        So asking whether there are any, or too many, costs no more for a queue that has very many.
+        """
+        return queue.unprocessed + self.aside(queue, most)
+
+    def aside(self, queue: Queue, most: int) -> int:
+        """How many of them are leased, or wait for their time or for others: up to ``most`` of these."""
+        return self.count(queue) + self._session.number(_SOME_WAITING, (queue.id, most))
+
+    def is_stale(self, queue: Queue, *, owners: bool) -> bool:
+        """Whether something of a queue must be given back, brought or let go before it is received from."""
+        id, now = queue.id, self._session.now
+        if self._session.row(_STALE, (id, now, id, now, id, now)) is not None:
+            return True
+        return owners and any(is_alive(row[0]) is False for row in self._session.rows(_OWNERS, (id,)))
+
+    def details(self, message: int) -> Details:
+        row = self._session.row(_DETAILS, (message,))
+        return Details(int(State.PROCESSED)) if row is None else Details(*row)
+
+    def attempts(self, messages: Sequence[int]) -> dict[int, int]:
+        """How often messages were tried, of those that were."""
+        rows = self._session.rows(_ATTEMPTS, (json.dumps(list(messages)),)) if messages else []
+        return {row[0]: row[1] for row in rows}
+
+    def watched_due(self) -> dict[int, int]:
+        """When the first message is to be tried again, by the queues of which the engine takes messages."""
+        return {row[0]: row[1] for row in self._session.rows(_WATCHED_DUE) if row[1] is not None}
+
+    def next_change(self, queue: Queue) -> int | None:
+        """When time alone will bring a message of a queue back."""
+        moments = [self._session.value(each, (queue.id,)) for each in (_FIRST_END, _FIRST_DUE, _FIRST_EXPIRY)]
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def is_ready(self, queue: Queue, policy: Policy) -> bool:
+        """Whether something may be given out, for a look that locks nothing and may be mistaken only by saying yes."""
+        if policy.order != STRICT or not queue.unprocessed:
+            return queue.unprocessed > 0
+        if self._session.row(_HAS_ANY, (queue.id,)):
+            return False
+        first = self._session.value(_FIRST_URGENT, (queue.id,)) or self._session.value(_FIRST, (queue.id,))
+        return not self._session.row(_DELAYED_BEFORE, (queue.id, first))
+
+    # --- giving out ---
+
+    def claim(self, queue: Queue, limit: int, policy: Policy) -> list[Stored]:
+        """The next messages that may be given out, at most ``limit``; others do not get them while this runs."""
+        if policy.ordered:
+            return self._claim_in_order(queue, limit, policy)
+        return self._found(self._keys(queue, limit))
+
+    def _keys(self, queue: Queue, limit: int) -> list[int]:
+        keys = [row[0] for row in self._session.rows(_URGENT, (queue.id, limit))]
+        if len(keys) < limit:
+            keys += [row[0] for row in self._session.rows(_NEXT, (queue.id, limit - len(keys)))]
+        return keys
+
+    def urgent(self, queue: Queue) -> list[Stored]:
+        """All urgent messages that wait, in their order."""
+        return self._found([row[0] for row in self._session.rows(_ALL_URGENT, (queue.id, BATCH_MESSAGES_MAX))])
+
+    def _found(self, keys: Sequence[int]) -> list[Stored]:
+        messages = self._messages.find_many(keys)
+        return [messages[key] for key in keys]
+
+    def _claim_in_order(self, queue: Queue, limit: int, policy: Policy) -> list[Stored]:
+        """The queue's row is locked. Messages whose key is taken leave the way of those behind them."""
+        if policy.order == STRICT:
+            (*head,) = [] if self._session.row(_HAS_ANY, (queue.id,)) else self._found(self._keys(queue, 1))
+            return [each for each in head if not self._session.row(_DELAYED_BEFORE, (queue.id, each.position))]
+        for _ in range(LANE_LOOKS_MAX):
+            claimed: list[Stored] = []
+            lanes: set[str | None] = set()
+            candidates = self._found(self._keys(queue, limit))
+            for stored in candidates:
+                lane = lane_of(stored, policy)
+                if lane is not None and lane in lanes:
+                    self.block(queue, stored, lane)
+                elif lane is not None and self.is_taken(queue, lane, stored):
+                    self.make_way(queue, stored, lane)
+                else:
+                    claimed.append(stored)
+                    lanes.add(lane)
+            if claimed or not (candidates or self._free_stuck(queue)):
+                return claimed
+        return []
+
+    def _free_stuck(self, queue: Queue) -> bool:
+        """Let a message come that waits for others of its key though nobody has any, as earlier versions left them."""
+        keys = [row[0] for row in self._session.rows(_STUCK, (queue.id, queue.id, queue.id))]
+        for key in keys:
+            self.unblock(queue, self.details(key).lane)
+        return bool(keys)
+
+    def is_taken(self, queue: Queue, lane: str, stored: Stored) -> bool:
+        """Whether a message of a key is leased, or an earlier one waits for its time or for others."""
+        return self._session.row(_LANE_TAKEN, (queue.id, lane, stored.position)) is not None
+
+    def block(self, queue: Queue, stored: Stored, lane: str) -> None:
+        """Let a message wait for those of its key that come before it."""
+        line = self._line("block", stored, queue, {"lane": lane})
+        check_one(self._session.run(rows.BLOCK, (line, lane, stored.key, queue.id)), stored)
+        self._counts.depart(queue, stored.number, kept=False)
+
+    def make_way(self, queue: Queue, stored: Stored, lane: str) -> None:
+        """Let a message whose key is taken wait; if nobody has one of it, the earliest that waits may come.
+
+        An urgent one that was given back may find an earlier one, which waits for its sake.
+        """
+        self.block(queue, stored, lane)
+        self.unblock(queue, lane)
+
+    def lease(self, queue: Queue, stored: Stored, owner: str, until: int, policy: Policy) -> int:
+        """Give a message out until a time; answers with the number of the lease."""
+        lane = lane_of(stored, policy)
+        line = self._line("lease", stored, queue, None if lane is None else {"lane": lane})
+        values = (line, self._session.now, lane, stored.key, queue.id)
+        check_one(self._session.run(rows.LEASE, values), stored)
+        self._session.run(ADD, (line, stored.key, queue.id, owner, until))
+        self._counts.depart(queue, stored.number, kept=False, leased=1)
+        return line
+
+    def add_lost(self, fence: int, message: int, queue: int) -> None:
+        """Note a lease again whose row was damaged; it is over."""
+        self._session.run(ADD, (fence, message, queue, "", 0))
+
+    def forget(self, fence: int) -> None:
+        """Remove the row of a lease that there is not."""
+        self._session.run(REMOVE, (fence,))
+
+    # --- the end of a lease ---
+
+    def done(self, fence: int) -> Stored:
+        """The work on a leased message is done: it is processed, or gone where the queue keeps none."""
+        _, queue, stored, details = self._ended(fence)
+        line = self._line("take", stored, queue, None, queue if queue.keep else None)
+        if queue.keep:
+            changed = self._session.run(rows.MARK_LEASED, (line, self._session.now, stored.key, queue.id))
+            if queue.keep == Keep.SLICED:
+                self._slices.spend([stored.key])
+            self._counts.keep(queue)
+        else:
+            self._session.run(rows.DEPART, (stored.key, line, stored.cause, stored.type))
+            changed = self._session.run(rows.DISCARD_LEASED, (stored.key, queue.id))
+        check_one(changed, stored)
+        self._left(queue, stored, details)
+        return stored
+
+    def extend(self, fence: int, until: int) -> None:
+        if self._session.run(_EXTEND, (until, fence)) != 1:
+            raise self._over(fence)
+
+    def release(self, fence: int, delay: int = 0) -> Stored:
+        """Give a message back unworked: this was no attempt."""
+        _, queue, stored, details = self._ended(fence)
+        due = self._session.now + delay if delay else None
+        self._give_back(queue, stored, details._replace(attempts=details.attempts - 1), "release", {}, due)
+        return stored
+
+    def fail(self, fence: int, reason: str, *, final: bool = False, verb: str = "fail") -> tuple[Stored, str | None]:
+        """An attempt has failed: the message waits for the next, or goes to the dead letters after the last.
+
+        Answers with the message, and the queue of dead letters if it went there.
+        """
+        _, queue, stored, details = self._ended(fence)
+        policy = self._policies.of(queue)
+        if final or policy.is_last(details.attempts):
+            return stored, self._to_dead_letters(queue, stored, details, policy, reason).name
+        delay = policy.delay(details.attempts)
+        detail = {"why": reason, "attempts": details.attempts}
+        self._give_back(queue, stored, details, verb, detail, self._session.now + delay if delay else None)
+        return stored, None
+
+    def fail_at_once(self, queue: Queue, stored: Stored, reason: str, *, final: bool) -> str | None:
+        """The engine has tried a message that waits, and failed: given out and failed in one commit.
+
+        Answers with the queue of dead letters if it went there.
+        """
+        fence = self.lease(queue, stored, "", self._session.now, NO_POLICY)
+        return self.fail(fence, reason, final=final)[1]
+
+    def lapse(self, queue: Queue, *, owners: bool) -> list[Stored]:
+        """Give back what nobody will end any more: its time is over or, if ``owners`` are looked at, its process."""
+        past = [Delivery(*row) for row in self._session.rows(_PAST, (queue.id, self._session.now, DELIVERIES_DUE_MAX))]
+        why = {each.fence: "its lease ran out" for each in past}
+        if owners:
+            gone = [row[0] for row in self._session.rows(_OWNERS, (queue.id,)) if is_alive(row[0]) is False]
+            dead = [each for owner in gone for each in self.of_owner(owner) if each.queue == queue.id]
+            past += [each for each in dead if each.fence not in why]
+        ended = []
+        for each in past:
+            try:
+                ended.append(self.fail(each.fence, why.get(each.fence, "its process ended"), verb="lapse")[0])
+            except LeaseOver:  # someone else was first
+                continue
+        return ended
+
+    def _ended(self, fence: int) -> tuple[Delivery, Queue, Stored, Details]:
+        """Take the row of a lease away: whoever does has ended it. Then its queue is locked, in this order by all."""
+        delivery = self.find(fence)
+        if delivery is not None and not self._session.counts_arrivals:
+            self._queues.locked(delivery.queue)  # where messages do not count, whoever ends a lease does
+        if delivery is None or self._session.run(REMOVE, (fence,)) != 1:
+            raise self._over(fence)
+        details = self.details(delivery.message)
+        queue, stored = self._queues.locked(delivery.queue), self._messages.find(delivery.message)
+        assert stored is not None, "a leased message is in its queue"
+        self._counts.end_lease(queue)
+        return delivery, queue, stored, details
+
+    def _over(self, fence: int) -> LeaseOver:
+        event = self._journal.at(fence)
+        if event is None or event.verb != "lease" or event.key is None:
+            return LeaseOver(lease=fence, why="no message was given out under this number")
+        return LeaseOver(lease=fence, why=f"message {event.key} is no longer leased under this number")
+
+    def _give_back(
+        self, queue: Queue, stored: Stored, details: Details, verb: str, detail: Mapping[str, Any], due: int | None
+    ) -> None:
+        if due is None:
+            state, moment, lane = State.UNPROCESSED, None, None
+            self._counts.come_back(queue)
+        else:
+            state, moment, lane = State.DELAYED, self._session.now, details.lane
+        line = self._line(verb, stored, queue, {**detail, **({} if due is None else {"due": due})} or None)
+        values = (int(state), line, moment, due, lane, details.attempts, stored.key, queue.id)
+        check_one(self._session.run(rows.UNLEASE, values), stored)
+
+    # --- dead letters ---
+
+    def to_dead_letters(self, queue: Queue, stored: Stored, reason: str) -> Queue:
+        """Move a message that waits to the dead letters of its queue: it keeps its priority, and does not expire."""
+        return self._to_dead_letters(queue, stored, self.details(stored.key), self._policies.of(queue), reason)
+
+    def _to_dead_letters(self, queue: Queue, stored: Stored, details: Details, policy: Policy, reason: str) -> Queue:
+        target = self.dead_letters(queue, policy)
+        about: dict[str, Value] = {FAILED_IN: queue.name, FAILED_WHY: reason, FAILED_TIMES: details.attempts}
+        properties = properties_text({**json.loads(stored.properties), **about})
+        detail = {"reason": reason, "attempts": details.attempts}
+        self.move(queue, stored, details, target, "dead-letter", properties, detail, Wanted(details.priority))
+        return target
+
+    def dead_letters(self, queue: Queue, policy: Policy) -> Queue:
+        """The queue of dead letters, locked for this transaction; made if there is none."""
+        name = policy.dead_letters or f"{queue.name}.dead"
+        target = self._queues.made(name, "basic")
+        if target.retired:
+            self._queues.evolve(target, path=name, ordinal=0, command=None)
+            target = self._queues.made(name, "basic")
+        return target
+
+    def move(
+        self,
+        queue: Queue,
+        stored: Stored,
+        details: Details,
+        target: Queue,
+        verb: str,
+        properties: str,
+        detail: Mapping[str, Any] | None = None,
+        keeps: Wanted = PLAIN,
+    ) -> int:
+        """Take a message that waits, or whose lease has ended, out of one queue and append it to another.
+
+        It leaves the slices and indexes of the one. Answers with its position in the other.
+        """
+        hash = message_hash(stored.key, stored.created, stored.cause, *_said(stored)[:3], properties)
+        seq = self._journal.add(
+            verb,
+            message=stored.key,
+            prior=stored.last,
+            source=queue.id,
+            target=target.id,
+            detail={**(detail or {}), **keeps.detail()} or None,
+        )
+        (number,) = self._counts.arrive(target, (seq,))
+        state = State.UNPROCESSED if keeps.due is None else State.DELAYED
+        place = (target.id, int(state), seq, number, properties, hash)
+        check_one(self._session.run(rows.MOVE_AWAY, (*place, *keeps, stored.key, queue.id)), stored)
+        if keeps.due is not None:
+            self._counts.depart(target, self._counts.newest(target), kept=False)
+        if details.state == State.UNPROCESSED:
+            self._counts.depart(queue, stored.number, kept=False)
+        self._slices.forget(stored.key)
+        self._left(queue, stored, details)
+        return seq
+
+    # --- what waits for its time ---
+
+    def put(self, queue: Queue, draft: Draft, wanted: Wanted, cause: int | None = None) -> int:
+        """Store one new message that is urgent, comes later, or expires."""
+        key = self._messages.put(queue, draft, cause, wanted.detail())
+        state = State.UNPROCESSED if wanted.due is None else State.DELAYED
+        values = (int(state), wanted.priority, wanted.due, wanted.expires, key, queue.id)
+        self._session.run(rows.QUALIFY, values)
+        if wanted.due is not None:
+            self._counts.depart(queue, self._counts.newest(queue), kept=False)
+        return key
+
+    def free_due(self, queue: Queue) -> list[Stored]:
+        """Let what has waited for its time be received."""
+        keys = [row[0] for row in self._session.rows(_DUE, (queue.id, self._session.now, DELIVERIES_DUE_MAX))]
+        due = self._found(keys)
+        for stored in due:
+            self._free(queue, stored, State.DELAYED, "due")
+        return due
+
+    def expire(self, queue: Queue, policy: Policy) -> int:
+        """Drop what has expired, or move it to the dead letters; answers with how many these were."""
+        keys = [row[0] for row in self._session.rows(_EXPIRED, (queue.id, self._session.now, DELIVERIES_DUE_MAX))]
+        for stored in self._found(keys):
+            if policy.expired == DEAD_LETTERS:
+                self.to_dead_letters(queue, stored, "it expired")
+            else:
+                self.discard(queue, stored, "expire")
+        return len(keys)
+
+    def discard(self, queue: Queue, stored: Stored, verb: str, detail: Mapping[str, Any] | None = None) -> None:
+        """Let a message go that waits, in whatever state; the journal says that it was."""
+        details = self.details(stored.key)
+        line = self._line(verb, stored, queue, detail, None)
+        self._session.run(rows.DEPART, (stored.key, line, stored.cause, stored.type))
+        check_one(self._session.run(rows.DISCARD_WAITING, (stored.key, queue.id)), stored)
+        if details.state == State.UNPROCESSED:
+            self._counts.depart(queue, stored.number, kept=False)
+        self._slices.forget(stored.key)
+        self._left(queue, stored, details)
+
+    def _left(self, queue: Queue, stored: Stored, details: Details) -> None:
+        """One has left its queue, from whatever state: also one that came back and waited may have others behind it."""
+        self.unblock(queue, details.lane or lane_of(stored, self._policies.of(queue)))
+
+    def unblock(self, queue: Queue, lane: str | None) -> None:
+        """One of a key has left: the next of it may come, unless another is on its way."""
+        if lane is None or self._session.row(_LANE_HELD, (queue.id, lane)) is not None:
+            return
+        keys = [row[0] for row in self._session.rows(_LANE_NEXT, (queue.id, lane))]
+        for stored in self._found(keys):
+            self._free(queue, stored, State.BLOCKED, "unblock")
+
+    def _free(self, queue: Queue, stored: Stored, state: State, verb: str) -> None:
+        line = self._line(verb, stored, queue)
+        check_one(self._session.run(rows.FREE, (line, stored.key, queue.id, int(state))), stored)
+        self._counts.come_back(queue)
+
+    def _line(
+        self,
+        verb: str,
+        stored: Stored,
+        queue: Queue,
+        detail: Mapping[str, Any] | None = None,
+        target: Queue | bool | None = True,
+    ) -> int:
+        goal = queue.id if target is True else target.id if isinstance(target, Queue) else None
+        return self._journal.add(
+            verb, message=stored.key, prior=stored.last, source=queue.id, target=goal, detail=detail
+        )
+
+
+def lane_of(stored: Stored, policy: Policy) -> str | None:
+    """The key whose messages come one after another; None if a message has none. One value has one key."""
+    value = None if policy.by is None else json.loads(stored.properties).get(policy.by)
+    return None if value is None else json.dumps(compared(value), ensure_ascii=False)
+
+
+def _said(stored: Stored) -> Draft:
+    return Draft(stored.body, stored.format, stored.type, stored.properties)
+
+
+def unmarked(properties: str) -> str:
+    """Properties without what was said of a failure."""
+    members = json.loads(properties)
+    return properties_text({name: value for name, value in members.items() if name not in FAILURE})

@@ -1,0 +1,106 @@
+"""How a queue delivers: for how long a message is leased, how often, in which order, and what follows the last attempt.
+
+A queue without a policy leases for a common time, in free order, as often as it takes.
+"""
+
+from __future__ import annotations
+
+import json
+from secrets import randbelow
+from typing import Any, NamedTuple
+
+from postroom.limits import BACKOFF_SECONDS_MAX, LEASE_SECONDS
+from postroom.model.moment import in_microseconds
+from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.queues import Queue
+from postroom.store.kernel.session import Session
+
+_FIND = "SELECT policy FROM policies WHERE queue = ?"
+_ALL = "SELECT q.name, p.policy FROM policies p JOIN queues q ON q.id = p.queue ORDER BY q.name"
+_SET = """
+INSERT INTO policies (queue, policy, ordered, limited) VALUES (?, ?, ?, ?)
+ON CONFLICT (queue) DO UPDATE SET policy = excluded.policy, ordered = excluded.ordered, limited = excluded.limited
+"""
+_REMOVE = "DELETE FROM policies WHERE queue = ?"
+FREE, STRICT = ORDERS = ("free", "strict")
+DEAD_LETTERS, DROP, REFUSE = "dead-letters", "drop", "refuse"
+#: What of the engine's failures is tried again: those that may pass, or every one.
+PASSING, EVERY = RETRIES = ("passing", "all")
+#: The classes of failures that may pass: a worker that was ended, a queue or a partner that is not there now.
+_PASSING = ("system", "network")
+
+
+class Policy(NamedTuple):
+    """The delivery policy of a queue. Times are in seconds."""
+
+    lease: float = LEASE_SECONDS
+    attempts: int | None = None  # None: as many as it takes
+    backoff: float = 0.0  # before the second attempt; twice as long before each one after
+    backoff_max: float = BACKOFF_SECONDS_MAX
+    dead_letters: str | None = None  # the queue for what failed at its last attempt
+    order: str = FREE  # strict: the next message waits while one is leased
+    by: str | None = None  # a property: messages with the same value are delivered one after another
+    expired: str = DROP  # or dead-letters: what becomes of a message that has expired
+    max_messages: int | None = None
+    max_bytes: int | None = None  # of the bodies of messages that are in it
+    max_age: float | None = None  # of the oldest message that waits
+    over: str = REFUSE  # or dead-letters: the oldest go there, until there is room
+    retry: str = PASSING  # or all: what is tried again if a rule, an arc or a counter fails
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the next message depends on those that are leased."""
+        return self.order != FREE or self.by is not None
+
+    @property
+    def limited(self) -> bool:
+        """Whether a send must ask if there is room."""
+        return not (self.max_messages is self.max_bytes is self.max_age is None)
+
+    def is_last(self, attempts: int) -> bool:
+        """Whether a message that was given out so often is not given out again."""
+        return self.attempts is not None and attempts >= self.attempts
+
+    def ends(self, failure: str, attempts: int) -> bool:
+        """Whether the engine does not try a message again that has failed so often, now by a class of failures."""
+        return self.is_last(attempts) or (self.retry == PASSING and failure not in _PASSING)
+
+    def delay(self, attempts: int) -> int:
+        """Microseconds until the next attempt, at random between half and all of a time that doubles."""
+        whole = in_microseconds(min(self.backoff * 2 ** min(attempts - 1, 40), self.backoff_max)) if self.backoff else 0
+        return whole // 2 + randbelow(whole // 2 + 1)
+
+    def as_dict(self) -> dict[str, Any]:
+        """What differs from a queue without a policy."""
+        return {name: value for name, value in self._asdict().items() if value != self._field_defaults[name]}
+
+    def text(self) -> str:
+        """As it is stored."""
+        return json.dumps(self.as_dict(), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+NO_POLICY = Policy()
+
+
+class Policies:
+    def __init__(self, session: Session, journal: Journal) -> None:
+        self._session = session
+        self._journal = journal
+
+    def of(self, queue: Queue) -> Policy:
+        text = self._session.value(_FIND, (queue.id,))
+        return NO_POLICY if text is None else Policy(**json.loads(text))
+
+    def all(self) -> dict[str, Policy]:
+        return {row[0]: Policy(**json.loads(row[1])) for row in self._session.rows(_ALL)}
+
+    def set(self, queue: Queue, policy: Policy) -> bool:
+        """Give a queue a policy, in the place of the one it has; False if it had it."""
+        if self.of(queue) == policy:
+            return False
+        if policy == NO_POLICY:
+            self._session.run(_REMOVE, (queue.id,))
+        else:
+            self._session.run(_SET, (queue.id, policy.text(), int(policy.ordered), int(policy.limited)))
+        self._journal.add("policy", target=queue.id, detail=policy.as_dict())
+        return True

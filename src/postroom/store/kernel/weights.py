@@ -1,0 +1,38 @@
+"""How many bytes the messages of a queue have, where a limit asks for it.
+
+Counted when it is first asked for, and added to by each send. It is counted again if something else has come to the
+queue meanwhile, and before a send is refused: messages may have left.
+"""
+
+from __future__ import annotations
+
+from postroom.store.kernel.queues import Queue
+from postroom.store.kernel.session import Session
+
+_FIND = "SELECT bytes FROM weights WHERE queue = ? AND arrivals = ?"
+_SET = """
+INSERT INTO weights (queue, bytes, arrivals) VALUES (?, ?, ?)
+ON CONFLICT (queue) DO UPDATE SET bytes = excluded.bytes, arrivals = excluded.arrivals
+"""
+# Whoever was handed a message may give it back.
+_MEASURE = """
+SELECT coalesce(sum(octet_length(m.body)), 0) + (
+    SELECT coalesce(sum(octet_length(h.body)), 0) FROM handouts h WHERE h.queue = ?
+) FROM messages m WHERE m.queue = ? AND m.state IN (-2, -1, 1, 3, 4)
+"""
+
+
+class Weights:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def at_most(self, queue: Queue, arrivals: int) -> int | None:
+        """What a queue with so many arrivals has at most; None if that must be measured."""
+        return self._session.value(_FIND, (queue.id, arrivals))
+
+    def measured(self, queue: Queue) -> int:
+        return self._session.number(_MEASURE, (queue.id, queue.id))
+
+    def note(self, queue: Queue, bytes: int, arrivals: int) -> None:
+        """So much it has, with so many arrivals."""
+        self._session.run(_SET, (queue.id, bytes, arrivals))

@@ -1,0 +1,115 @@
+"""Calls of functions in the database, prepared once for a connection and made with little else around them.
+
+A cursor of the driver takes as long as the server needs for a send. These calls go to the library below it. Values are
+whole numbers, texts, bytes and lists of whole numbers; answers are whole numbers, texts and bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from struct import Struct
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg.errors import error_from_result
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGresult
+
+from postroom.store.kernel.session import Row
+
+_BINARY = 1
+_UNPREPARED = "26000"  # the driver lets all go when a transaction was rolled back
+_MISSING = b"\xff\xff\xff\xff"  # the length of a column without a value
+_NUL = "PostgreSQL text fields cannot contain NUL (0x00) bytes"
+
+
+def _number(value: bytes) -> int:
+    return int.from_bytes(value, "big", signed=True)
+
+
+_READERS: dict[str, Callable[[bytes], Any]] = {"n": _number, "t": bytes.decode, "b": bytes}
+
+
+class Call:
+    """A statement that answers with rows. ``columns`` has a letter for each: n is a number, t a text, b bytes."""
+
+    def __init__(self, statement: LiteralString, columns: str) -> None:
+        self._statement = statement.encode()
+        self._name = self._statement.partition(b"(")[0]  # by which the server knows it
+        self._readers = [(number, _READERS[letter]) for number, letter in enumerate(columns)]
+
+    def made(self, connection: psycopg.Connection[Row], values: Sequence[Any]) -> list[Row]:
+        """What the function answers, by itself in a transaction of its own."""
+        result = self._answer(connection, values)
+        get, readers = result.get_value, self._readers
+        return [
+            tuple([None if (value := get(row, column)) is None else read(value) for column, read in readers])
+            for row in range(result.ntuples)
+        ]
+
+    def _answer(self, connection: psycopg.Connection[Row], values: Sequence[Any]) -> PGresult:
+        given: Any = [_written(value) for value in values]  # the driver takes None, and does not say so
+        formats = [_BINARY if type(value) is bytes else 0 for value in values]
+        result = connection.pgconn.exec_prepared(self._name, given, formats, _BINARY)
+        if result.status != ExecStatus.TUPLES_OK:
+            result = self._again(connection, result, given, formats)
+        return result
+
+    def _again(self, connection: psycopg.Connection[Row], result: PGresult, given: Any, formats: list[int]) -> PGresult:
+        """The same once it is prepared, if only that was missing; the server has done nothing then."""
+        error = error_from_result(result, encoding="utf-8")
+        if error.sqlstate != _UNPREPARED:
+            raise error
+        pgconn = connection.pgconn
+        prepared = pgconn.prepare(self._name, self._statement)
+        if prepared.status != ExecStatus.COMMAND_OK:
+            raise error_from_result(prepared, encoding="utf-8")
+        again = pgconn.exec_prepared(self._name, given, formats, _BINARY)
+        if again.status != ExecStatus.TUPLES_OK:
+            raise error_from_result(again, encoding="utf-8")
+        return again
+
+
+class RecordCall(Call):
+    """A statement whose answer is one record: whole numbers that are there or all missing, then other columns.
+
+    As one value of a function it costs the server less than as a row of it.
+    """
+
+    def __init__(self, statement: LiteralString, numbers: int, columns: str) -> None:
+        super().__init__(statement, columns)
+        self._numbers = Struct(">4x" + numbers * "8xq")  # how many columns; of each its type, its length and itself
+        self._reads = [_READERS[letter] for letter in columns]
+
+    def told(self, connection: psycopg.Connection[Row], values: Sequence[Any]) -> Row | None:
+        """The record, its numbers first; None if it has none."""
+        return self.record(self._answer(connection, values).get_value(0, 0))
+
+    def record(self, value: bytes | None) -> Row | None:
+        if value is None or value[8:12] == _MISSING:
+            return None
+        columns: list[Any] = list(self._numbers.unpack_from(value))
+        place = self._numbers.size
+        for read in self._reads:
+            start = place + 8
+            size = value[place + 4 : start]
+            if size == _MISSING:
+                columns.append(None)
+                place = start
+            else:
+                place = start + int.from_bytes(size, "big")
+                columns.append(read(value[start:place]))
+        return tuple(columns)
+
+
+def _written(value: Any) -> bytes | None:
+    if value is None or type(value) is bytes:
+        return value
+    if type(value) is str:
+        text = value.encode()
+        if b"\0" in text:
+            raise psycopg.DataError(_NUL)
+        return text
+    if type(value) is list:
+        return b"{%s}" % ",".join(map(str, value)).encode()
+    return b"%d" % value

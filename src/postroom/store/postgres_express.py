@@ -1,0 +1,384 @@
+"""The express lane on PostgreSQL: the commonest send, receive, lease and end of one, each in one call of a function.
+
+Its effect is that of the long way (``Messages``, ``Deliveries``), and tests compare the two. Those who use it share a
+queue; whoever goes the long way has it alone (decisions 0054 and 0064).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from time import monotonic_ns
+from typing import LiteralString, TypeVar
+
+import psycopg
+
+from postroom import faults
+from postroom.errors import PostroomError, StoreError
+from postroom.limits import CALM_LOOKS, FOLD_LINES, KEYS_SENT_MIN, SERVER_LANES_MAX, SERVER_TIME_SECONDS
+from postroom.model.message import Draft, Message, Stored, message_hash, message_hashes
+from postroom.model.moment import in_microseconds, system_clock
+from postroom.store.kernel.base import Conflict, Lent, Receipt, Sending, Store
+from postroom.store.kernel.journal import put_digest
+from postroom.store.kernel.message_rows import record
+from postroom.store.kernel.session import Row
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.postgres_call import Call, RecordCall
+from postroom.store.postgres_session import PostgresSession
+
+T = TypeVar("T")
+
+_SEND = Call("SELECT postroom_send($1, $2, $3, $4, $5, $6, $7, $8, $9)", "n")
+_SEND_MANY: LiteralString = "SELECT postroom_send_many(%s, %s, %s, %s, %s, %s, %s, %s, %s)"
+_STORED = "ntnntttbtnnnn"  # the columns of ``Stored``
+# Key, time, place, number, last line and the line of the call, then others; behind them cause, queue and the rest.
+_RECEIVE = RecordCall("SELECT postroom_receive($1, $2, $3)", 7, "nttttbt")
+_LEASE = RecordCall("SELECT postroom_lease($1, $2, $3, $4, $5)", 8, "nttttbt")
+_LEASE_MANY = Call("SELECT * FROM postroom_lease_many($1, $2, $3, $4, $5, $6)", f"{_STORED}nnn")
+_DONE = Call("SELECT postroom_done($1, $2, $3)", "n")
+_DONE_MANY = Call("SELECT * FROM postroom_done_many($1, $2, $3)", "nn")
+# The lease comes second, because it is given something of the end of the other; if there was none, of no queue.
+_TURN = Call(
+    "SELECT d.line, postroom_lease($4 + 0 * d.line, $2, $5, $6, $3)"
+    " FROM (SELECT postroom_done($1, $2, $3) AS line OFFSET 0) d",
+    "nb",
+)
+_CALM: LiteralString = "SELECT postroom_calm(%s)"
+_CALM_AT: LiteralString = "SELECT postroom_calm(source) FROM journal WHERE seq = %s"
+_NAME: LiteralString = "SELECT name FROM queues WHERE id = %s"
+_KEYS: LiteralString = "SELECT postroom_keys(%s)"
+_DAMAGED = "it no longer says what was sent"
+
+
+class PostgresExpress(Store):
+    session: PostgresSession
+    _looks = 0  # of calls that had to look at more than the tally of a queue
+    _told = (0, 0)  # the server's time, and ours by a clock that nobody sets, when it was told; microseconds
+
+    def __init__(self, session: PostgresSession, actor: str) -> None:
+        super().__init__(session, actor)
+        self._names: dict[int, str] = {}  # of queues
+
+    def _set_time(self, now: int) -> None:
+        self._told = (now, monotonic_ns() // 1000)
+
+    def _server_time(self) -> int | None:
+        """What the server's clock shows now; None if it has not been asked for long."""
+        clock = self.session.clock
+        if clock is not system_clock:
+            return clock()
+        told, at = self._told
+        since = monotonic_ns() // 1000 - at
+        return told + since if told and since < in_microseconds(SERVER_TIME_SECONDS) else None
+
+    def send_one(self, queue: int, draft: Draft, receipt: Receipt | None = None) -> int | None:
+        if receipt is not None:
+            return None
+        with self._mutex:
+            keys, now = self._transaction.keys, self._server_time()
+            if now is None:
+                return None
+            self._enter()
+            try:
+                key = keys.ready() or self._more_keys()
+                if key is None:
+                    return None
+                actor, hash = self.actor, message_hash(key, now, None, *draft)
+                body, form, _, properties = draft
+                digest = put_digest(now, key, queue, actor)
+                values = (queue, key, now, body, form, properties, hash, actor, digest)
+                connection = self.session.connection
+                line = self._called("send", lambda: _SEND.made(connection, values)[0][0])
+                if line is None:
+                    keys.give_back(key)
+                    return None
+                self._fold(queue, abs(line), 1, line < 0)
+                return key
+            finally:
+                self._leave()
+
+    def send_some(self, queue: int, drafts: Sequence[Draft]) -> Sequence[int] | None:
+        with self._mutex:
+            now = self._server_time()
+            if now is None:
+                return None
+            self._enter()
+            try:
+                keys = self._transaction.keys.ready_many(len(drafts))
+                if keys is None:
+                    return None
+                actor, hashes = self.actor, list(message_hashes(keys, now, None, drafts))
+                digests = [put_digest(now, key, queue, actor) for key in keys]
+                bodies, forms, _, properties = map(list, zip(*drafts, strict=True))
+                values = (queue, list(keys), now, bodies, forms, properties, hashes, actor, digests)
+                execute = self.session.connection.execute
+                line = self._called("send-many", lambda: execute(_SEND_MANY, values).fetchall()[0][0])
+                if line is None:
+                    self._transaction.keys.give_back(keys[0])
+                    return None
+                self._fold(queue, line, len(drafts))
+                return keys
+            finally:
+                self._leave()
+
+    def _given_time(self) -> int | None:
+        """What a test's clock shows; None if it is the server's time that counts."""
+        clock = self.session.clock
+        return None if clock is system_clock else clock()
+
+    def send_each(self, sends: Sequence[Sending]) -> list[int | PostroomError | None]:
+        """Those to one queue are in one commit; a server writes commits of several connections together anyway."""
+        outcomes: list[int | PostroomError | None] = [None] * len(sends)
+        groups: dict[int, list[int]] = {}
+        for place, sending in enumerate(sends):
+            if sending.receipt is None and sending.confirms is None and sending.actor == self.actor:
+                groups.setdefault(sending.queue, []).append(place)
+        for queue, places in groups.items():
+            told: Sequence[int | PostroomError | None]
+            try:
+                told = self.send_some(queue, [sends[place].draft for place in places]) or [
+                    self.send_one(queue, sends[place].draft) for place in places
+                ]
+            except PostroomError as error:
+                told = [error if error.happened != "no" else None] * len(places)
+            for place, outcome in zip(places, told, strict=True):
+                outcomes[place] = outcome
+        return outcomes
+
+    def receive_one(self, queue: int) -> Message | None:
+        with self._mutex:
+            self._enter()
+            try:
+                name = self._names.get(queue) or self._learned(queue)
+                values = (queue, self.actor, self._given_time())
+                connection = self.session.connection
+                row = self._called("receive", lambda: _RECEIVE.told(connection, values))
+                if row is None:
+                    return None
+                key, created, place, number, last, line, now, cause, looked, type, form, body, hash, properties = row
+                stored = record(
+                    (key, name, created, now, type, form, body, hash, properties, cause, place, number, last)
+                )
+                if stored.sound:
+                    self._fold(queue, line, 1, looked is not None)
+                    return Message(stored)
+            finally:
+                self._leave()
+            self.transact("receive", lambda tx: _put_back(tx, queue, stored))  # the long way sets it aside
+            return None
+
+    def lease_one(self, queue: int, owner: str, microseconds: int) -> Lent | None:
+        with self._mutex:
+            self._enter()
+            try:
+                name = self._names.get(queue) or self._learned(queue)
+                values = (queue, self.actor, owner, microseconds, self._given_time())
+                connection = self.session.connection
+                row = self._called("hand-out", lambda: _LEASE.told(connection, values))
+                if row is None:
+                    return None
+                lent, looked = _lent(name, row)
+                self._fold(queue, lent.fence, 1, looked)
+            finally:
+                self._leave()
+            sound = self._sound([lent])
+            return sound[0] if sound else None
+
+    def lease_some(self, queue: int, owner: str, microseconds: int, most: int) -> list[Lent] | None:
+        with self._mutex:
+            self._enter()
+            try:
+                name = self._names.get(queue) or self._learned(queue)
+                values = (queue, self.actor, owner, microseconds, self._given_time(), most)
+                connection = self.session.connection
+                rows = self._called("hand-out", lambda: _LEASE_MANY.made(connection, values))
+                if not rows or rows[0][0] is None:
+                    return None
+                lent = [Lent(record((row[0], name, *row[2:-3])), *row[-3:]) for row in rows]
+                self._fold(queue, lent[-1].fence, len(lent), rows[0][1] is not None)
+            finally:
+                self._leave()
+            return self._sound(lent)
+
+    def _sound(self, lent: list[Lent]) -> list[Lent] | None:
+        """Damaged messages are given back: the long way sets them aside."""
+        sound = [each for each in lent if each.stored.sound]
+        if len(sound) != len(lent):
+            fences = [each.fence for each in lent if not each.stored.sound]
+            self.transact("release", lambda tx: [tx.deliveries.release(fence) for fence in fences])
+        return sound or None
+
+    def turn_one(self, fence: int, queue: int, owner: str, microseconds: int) -> tuple[bool, Lent | None]:
+        with self._mutex:
+            self._enter()
+            try:
+                name = self._names.get(queue) or self._learned(queue)
+                values = (fence, self.actor, self._given_time(), queue, owner, microseconds)
+                connection = self.session.connection
+                answer = self._called("done", lambda: _TURN.made(connection, values)[0])
+                if answer is None or answer[0] is None:
+                    return False, None
+                row = _LEASE.record(answer[1])
+                if row is None:
+                    self._fold(queue, answer[0], 2)
+                    return True, None
+                lent, looked = _lent(name, row)
+                self._fold(queue, lent.fence, 2, looked)
+            finally:
+                self._leave()
+            sound = self._sound([lent])
+            return True, sound[0] if sound else None
+
+    def done_one(self, fence: int) -> bool:
+        return self._done(_DONE, fence, 1)
+
+    def done_some(self, fences: Sequence[int]) -> bool:
+        return self._done(_DONE_MANY, list(fences), len(fences))
+
+    def _done(self, call: Call, fences: int | list[int], count: int) -> bool:
+        with self._mutex:
+            self._enter()
+            try:
+                connection, values = self.session.connection, (fences, self.actor, self._given_time())
+                row = self._called("done", lambda: call.made(connection, values)[0])
+                if row is None or row[-1] is None:
+                    return False
+                self._fold(None, row[-1], count)
+                return True
+            finally:
+                self._leave()
+
+    def _learned(self, queue: int) -> str:
+        """The name of a queue, asked for once: no queue gets another. Before anything is taken that could be lost."""
+        try:
+            rows = self.session.connection.execute(_NAME, (queue,)).fetchall()
+        except psycopg.Error as error:
+            if self.session.connection.closed:
+                self._stop("the connection to the database is gone")
+            self._raise_ours(error)
+        name = self._names[queue] = str(rows[0][0]) if rows else ""
+        return name
+
+    def _more_keys(self) -> int | None:
+        """A key of a new block, which is ours before anything is locked that others wait for; None if there is none.
+
+        If that fails, nobody needs to know whether the block was taken: it would be a gap.
+        """
+        keys = self._transaction.keys
+        size = max(keys.block, KEYS_SENT_MIN)
+        try:
+            stop = self.session.connection.execute(_KEYS, (size,)).fetchall()[0][0]
+        except psycopg.Error as error:
+            if self.session.connection.closed:
+                self._stop("the connection to the database is gone")
+            self._raise_ours(error)
+        if stop is None:
+            return None
+        keys.use(stop - size, stop)
+        return keys.ready()
+
+    def _called(self, label: str, call: Callable[[], T]) -> T | None:
+        """What a function in the database answers, which begins and commits by itself; None if another was in the way.
+
+        An error that is not the server's own comes before or after the call: only the first is certain.
+        """
+        if faults.armed:
+            faults.reach(f"{label}.begun")
+            faults.reach(f"{label}.committing")
+        try:
+            answer = call()
+            if faults.armed:
+                faults.reach(f"{label}.committed")
+        except BaseException as error:
+            if isinstance(error, (UnicodeError, psycopg.DataError)):
+                self._raise_ours(error)
+            try:
+                self._raise_uncommitted(label, error)
+            except Conflict:
+                return None
+        return answer
+
+    def _fold(self, queue: int | None, line: int, count: int, looked: bool = False) -> None:
+        """Now and then the counts of a queue are written down, so that nobody has to count for long.
+
+        So is whether it is calm, also when someone has had to look at it a few times. Without a queue it is
+        that of the line.
+        """
+        self._looks += looked
+        if line % FOLD_LINES < count or (looked and self._looks % CALM_LOOKS == 0):
+            with contextlib.suppress(psycopg.Error):  # what was sent is sent; and others will do it
+                if queue is None:
+                    self.session.connection.execute(_CALM_AT, (line,))
+                else:
+                    self.session.connection.execute(_CALM, (queue,))
+
+
+class Lanes:
+    """Stores with connections of their own, for threads that share one: made when they are needed, up to a few."""
+
+    def __init__(self, make: Callable[[], PostgresExpress]) -> None:
+        self._make = make
+        self._free: list[PostgresExpress] = []
+        self._turn = threading.Lock()
+        self._made = 0
+        self._closed = False
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[PostgresExpress | None]:
+        """A lane that nobody else uses meanwhile; None if all are in use, or the server has no connection left."""
+        lane = self._take()
+        try:
+            yield lane
+        finally:
+            if lane is not None:
+                self._give_back(lane)
+
+    def close(self) -> None:
+        with self._turn:
+            self._closed = True
+            free, self._free = self._free, []
+        for lane in free:
+            lane.close()
+
+    def _take(self) -> PostgresExpress | None:
+        with self._turn:
+            if self._free:
+                lane = self._free.pop()
+            elif self._closed or self._made >= SERVER_LANES_MAX:
+                return None
+            else:
+                lane = None
+                self._made += 1
+        try:
+            lane = lane or self._make()
+            if lane._server_time() is None:
+                lane.read(lambda tx: None)  # asks for the time
+        except StoreError:
+            self._give_up(lane)
+            return None
+        return lane
+
+    def _give_back(self, lane: PostgresExpress) -> None:
+        with self._turn:
+            if not (self._closed or lane.stopped):
+                self._free.append(lane)
+                return
+        self._give_up(lane)
+
+    def _give_up(self, lane: PostgresExpress | None) -> None:
+        with self._turn:
+            self._made -= 1
+        if lane is not None:
+            lane.close()
+
+
+def _lent(name: str, row: Row) -> tuple[Lent, bool]:
+    """What was given out, and whether the server had to look at the queue for it."""
+    key, created, place, number, last, line, attempts, until, cause, looked, type, form, body, hash, properties = row
+    stored = record((key, name, created, None, type, form, body, hash, properties, cause, place, number, last))
+    return Lent(stored, line, attempts, until), looked is not None
+
+
+def _put_back(tx: Transaction, queue: int, stored: Stored) -> None:
+    tx.messages.untake(tx.queues.locked(queue), stored, _DAMAGED)

@@ -1,0 +1,105 @@
+"""Grants and tokens: what a principal may do, and what stands for it. Of a token only a hash is kept."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.session import Session
+
+_VERSION = "SELECT value FROM counters WHERE name = 'access'"
+_CHANGE = "UPDATE counters SET value = value + 1 WHERE name = 'access'"
+_GRANTS = "SELECT principal, verb, object FROM grants ORDER BY principal, verb, object"
+_GRANTS_OF = "SELECT principal, verb, object FROM grants WHERE principal = ? ORDER BY verb, object"
+_GRANT = "INSERT INTO grants (principal, verb, object) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_WITHDRAW = "DELETE FROM grants WHERE principal = ? AND verb = ? AND object = ?"
+_COLUMNS = "SELECT id, principal, name, digest, verbs, created, expires FROM access_tokens "
+_FIND = _COLUMNS + "WHERE id = ?"
+_ALL = _COLUMNS + "ORDER BY principal, created, id"
+_ADD = "INSERT INTO access_tokens (id, principal, name, digest, verbs, created, expires) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_REMOVE = "DELETE FROM access_tokens WHERE id = ?"
+_FORGET = ("DELETE FROM grants WHERE principal = ?", "DELETE FROM access_tokens WHERE principal = ?")
+
+
+class Grant(NamedTuple):
+    """Someone may do something with something, and all below it; the object * is everything."""
+
+    principal: str
+    verb: str
+    object: str
+
+
+class TokenRow(NamedTuple):
+    id: str
+    principal: str
+    name: str
+    digest: bytes
+    verbs: str | None  # those that it is limited to, with a blank between
+    created: int
+    expires: int | None
+
+
+class AccessRights:
+    def __init__(self, session: Session, journal: Journal) -> None:
+        self._session = session
+        self._journal = journal
+
+    def version(self) -> int:
+        """Grows with every change."""
+        return self._session.number(_VERSION)
+
+    def _changed(self, line: str, /, **detail: str) -> None:
+        self._session.run(_CHANGE)
+        self._journal.add(line, detail=detail)
+
+    def note_refusal(self, count: int, /, **detail: str) -> None:
+        """Someone was refused something, so many times."""
+        self._journal.add("denied", detail={**detail, "count": count})
+
+    # --- grants ---
+
+    def all(self) -> list[Grant]:
+        return [Grant(*row) for row in self._session.rows(_GRANTS)]
+
+    def of(self, principal: str) -> list[Grant]:
+        return [Grant(*row) for row in self._session.rows(_GRANTS_OF, (principal,))]
+
+    def add(self, grant: Grant) -> bool:
+        """False if it was there."""
+        added = bool(self._session.run(_GRANT, grant))
+        if added:
+            self._changed("grant", **grant._asdict())
+        return added
+
+    def remove(self, grant: Grant) -> bool:
+        """False if it was not there."""
+        removed = bool(self._session.run(_WITHDRAW, grant))
+        if removed:
+            self._changed("withdraw", **grant._asdict())
+        return removed
+
+    # --- tokens ---
+
+    def token(self, id: str) -> TokenRow | None:
+        return self._session.one(_token, _FIND, (id,))
+
+    def tokens(self) -> list[TokenRow]:
+        return [_token(row) for row in self._session.rows(_ALL)]
+
+    def add_token(self, token: TokenRow) -> None:
+        self._session.run(_ADD, token)
+        self._changed("token", principal=token.principal, name=token.name, id=token.id)
+
+    def remove_token(self, token: TokenRow) -> None:
+        self._session.run(_REMOVE, (token.id,))
+        self._changed("remove-token", principal=token.principal, name=token.name, id=token.id)
+
+    def forget(self, principal: str) -> None:
+        """Someone is gone: a later one of the same name begins with nothing."""
+        if sum(self._session.run(statement, (principal,)) for statement in _FORGET):
+            self._changed("withdraw", principal=principal)
+
+
+def _token(row: tuple[object, ...]) -> TokenRow:
+    token = TokenRow(*row)  # type: ignore[arg-type]  # the columns are those of the statement
+    return token._replace(digest=bytes(token.digest))

@@ -1,0 +1,69 @@
+"""Schedules: messages that are sent at times that come again. Whoever moves the next time on has sent for the last."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.session import Session
+
+_COLUMNS = "name, cron, zone, queue, body, format, properties, catch_up, due"
+_ALL = f"SELECT {_COLUMNS} FROM schedules ORDER BY name"
+_DUE = f"SELECT {_COLUMNS} FROM schedules WHERE due <= ? ORDER BY due, name"
+_ADD = f"INSERT INTO schedules ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING"
+_MOVE_ON = "UPDATE schedules SET due = ? WHERE name = ? AND due = ?"
+_REMOVE = "DELETE FROM schedules WHERE name = ?"
+
+
+class Schedule(NamedTuple):
+    """One schedule, and when it is due next."""
+
+    name: str
+    cron: str
+    zone: str
+    queue: str
+    body: str
+    format: str
+    properties: str
+    catch_up: str
+    due: int
+
+
+class Schedules:
+    def __init__(self, session: Session, journal: Journal) -> None:
+        self._session = session
+        self._journal = journal
+
+    def all(self) -> list[Schedule]:
+        return [Schedule(*row) for row in self._session.rows(_ALL)]
+
+    def due(self, moment: int) -> list[Schedule]:
+        return [Schedule(*row) for row in self._session.rows(_DUE, (moment,))]
+
+    def add(self, schedule: Schedule) -> bool:
+        """False if there is one of its name."""
+        added = self._session.run(_ADD, schedule) == 1
+        if added:
+            about = {"cron": schedule.cron, "queue": schedule.queue, "body": schedule.body}
+            self._journal.add("schedule", detail={"schedule": schedule.name, "due": schedule.due, **about})
+        return added
+
+    def move_on(self, schedule: Schedule, due: int) -> bool:
+        """Note the next time; False if someone else has done so: then that one has sent what was due."""
+        moved = self._session.run(_MOVE_ON, (due, schedule.name, schedule.due)) == 1
+        if moved:
+            self._journal.add("schedule", detail={"schedule": schedule.name, "due": due})
+        return moved
+
+    def remove(self, name: str) -> bool:
+        removed = self._session.run(_REMOVE, (name,)) == 1
+        if removed:
+            self._journal.add("remove-schedule", detail={"schedule": name})
+        return removed
+
+
+def said(schedule: Schedule) -> dict[str, object]:
+    """Its properties."""
+    properties: dict[str, object] = json.loads(schedule.properties)
+    return properties

@@ -1,0 +1,54 @@
+"""Sources: the terminals that messages come from. Each may be disabled, and may have queues of its own."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.session import Session
+from postroom.store.kernel.statement import FOR_UPDATE
+
+_ALL = "SELECT name, disabled, input, output FROM sources ORDER BY name"
+_FIND = "SELECT name, disabled, input, output FROM sources WHERE name = ?"
+_LOCK = "SELECT name FROM sources WHERE name = ?" + FOR_UPDATE
+_ADD = "INSERT INTO sources (name, disabled, input, output) VALUES (?, 0, ?, ?)"
+_REMOVE = "DELETE FROM sources WHERE name = ?"
+_SET = "UPDATE sources SET disabled = ? WHERE name = ?"
+
+
+class Source(NamedTuple):
+    """One terminal as it stood when it was read."""
+
+    name: str
+    disabled: int
+    input: str | None = None  # the path of the queue that a program reads it from
+    output: str | None = None  # the queue that it is written to
+
+
+class Sources:
+    def __init__(self, session: Session, journal: Journal) -> None:
+        self._session = session
+        self._journal = journal
+
+    def all(self) -> list[Source]:
+        return [Source(*row) for row in self._session.rows(_ALL)]
+
+    def find(self, name: str) -> Source | None:
+        row = self._session.row(_FIND, (name,))
+        return None if row is None else Source(*row)
+
+    def locked(self, name: str) -> Source | None:
+        """The same, its row locked: whoever disables it waits for what is being sent from it."""
+        return self.find(name) if self._session.lock(_LOCK, name) else None
+
+    def add(self, source: Source) -> None:
+        self._session.run(_ADD, (source.name, source.input, source.output))
+        self._journal.add("add-source", detail={"source": source.name})
+
+    def remove(self, name: str) -> None:
+        self._session.run(_REMOVE, (name,))
+        self._journal.add("remove-source", detail={"source": name})
+
+    def set_disabled(self, name: str, disabled: bool) -> None:
+        self._session.run(_SET, (int(disabled), name))
+        self._journal.add("disable-source" if disabled else "enable-source", detail={"source": name})

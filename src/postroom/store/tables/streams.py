@@ -1,0 +1,60 @@
+"""Streams from outside: which checkpoint belongs to each, and its newest batch. A batch is pinned, then done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.session import Row, Session
+
+_ALL = "SELECT name, sources, checkpoint, batch, version, done FROM streams ORDER BY name"
+_PUT = """
+INSERT INTO streams (name, sources, checkpoint, batch, version, done) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET sources = excluded.sources, checkpoint = excluded.checkpoint,
+    batch = excluded.batch, version = excluded.version, done = excluded.done
+"""
+_REMOVE = "DELETE FROM streams WHERE name = ?"
+
+
+class Stream(NamedTuple):
+    """A stream by its newest batch; before the first one that is -1."""
+
+    name: str
+    sources: tuple[str, ...]
+    checkpoint: str  # what its folder says, too: an offset and a state are of no use without each other
+    batch: int = -1
+    version: int = 0  # of the graph that the batch meets
+    done: bool = True
+
+
+class Streams:
+    def __init__(self, session: Session, journal: Journal) -> None:
+        self._session = session
+        self._journal = journal
+
+    def all(self) -> list[Stream]:
+        return [_stream(row) for row in self._session.rows(_ALL)]
+
+    def find(self, name: str) -> Stream | None:
+        return next((each for each in self.all() if each.name == name), None)
+
+    def put(self, stream: Stream) -> None:
+        name, sources, checkpoint, batch, version, done = stream
+        self._session.run(_PUT, (name, json.dumps(sources), checkpoint, batch, version, int(done)))
+
+    def finish(self, stream: Stream, figures: Mapping[str, Any]) -> None:
+        """A batch is done, with what it took and made."""
+        self.put(stream._replace(done=True))
+        about = {"stream": stream.name, "batch": stream.batch, "version": stream.version}
+        self._journal.add("stream", detail={**about, **figures})
+
+    def remove(self, name: str) -> None:
+        self._session.run(_REMOVE, (name,))
+        self._journal.add("stream", detail={"stream": name, "removed": True})
+
+
+def _stream(row: Row) -> Stream:
+    name, sources, checkpoint, batch, version, done = row
+    return Stream(name, tuple(json.loads(sources)), checkpoint, int(batch), int(version), bool(done))

@@ -1,0 +1,40 @@
+"""A room in memory, where the machine has a file system for that, else in a folder that is removed."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from postroom.model.moment import Clock, in_microseconds, system_clock
+from postroom.room import Postroom, open
+
+_IN_MEMORY = Path("/dev/shm")  # noqa: S108  a folder of our own is made in it
+
+
+class HandClock:
+    """A clock that stands still until it is turned."""
+
+    def __init__(self, microseconds: int | None = None) -> None:
+        self._now = system_clock() if microseconds is None else microseconds
+
+    def __call__(self) -> int:
+        self._now += 1  # two commits are never at the same time
+        return self._now
+
+    def turn(self, seconds: float) -> None:
+        """Let time pass: leases end, and delayed messages come."""
+        self._now += in_microseconds(seconds)
+
+
+@contextmanager
+def temporary_room(clock: Clock = system_clock) -> Iterator[Postroom]:
+    """A new, empty room, which is gone after the block."""
+    folder = tempfile.mkdtemp(prefix="postroom", dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None)
+    try:
+        with open(Path(folder) / "room.db", clock=clock, actor="test") as room:
+            yield room
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,88 @@
+"""Calls in threads: bounded, with the caller's context, and given back when nobody awaits them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from contextvars import ContextVar
+
+import pytest
+
+from postroom.aio.threads import Threads, Together
+from postroom.limits import AIO_THREADS
+
+word: ContextVar[str] = ContextVar("word", default="none")
+
+
+def test_what_a_cancelled_call_brings_is_undone() -> None:
+    undone: list[int] = []
+    go = threading.Event()
+
+    async def main() -> Threads:
+        threads = Threads()
+        task = asyncio.create_task(threads.run(lambda: go.wait(30) and 7, undo=undone.append))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return threads
+
+    threads = asyncio.run(main())
+    go.set()
+    threads.close()
+    assert undone == [7]
+
+
+def test_a_call_that_has_not_begun_never_does() -> None:
+    begun: list[int] = []
+    go = threading.Event()
+
+    async def main() -> None:
+        threads = Threads()
+        busy = [asyncio.create_task(threads.run(lambda: go.wait(30))) for _ in range(AIO_THREADS)]
+        late = asyncio.create_task(threads.run(lambda: begun.append(1)))
+        apart = asyncio.create_task(threads.run(lambda: "beside", apart=True))
+        assert await apart == "beside"
+        late.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await late
+        go.set()
+        await asyncio.gather(*busy)
+        await asyncio.to_thread(threads.close)
+
+    asyncio.run(main())
+    assert begun == []
+
+
+def test_a_call_knows_what_its_task_has_set_and_raises_what_it_raises() -> None:
+    async def main() -> None:
+        threads = Threads()
+        word.set("mine")
+        assert await threads.run(word.get) == "mine"
+        with pytest.raises(ZeroDivisionError):
+            await threads.run(lambda: 1 // 0)
+        threads.close()
+
+    asyncio.run(main())
+
+
+def test_work_of_many_tasks_is_done_together_each_with_its_outcome() -> None:
+    batches: list[int] = []
+
+    def together(items: Sequence[int]) -> list[int | BaseException]:
+        batches.append(len(items))
+        return [item * 2 if item % 10 else ValueError(str(item)) for item in items]
+
+    async def main() -> list[int | BaseException]:
+        threads = Threads()
+        shared: Together[int, int] = Together(threads, together)
+        outcomes = await asyncio.gather(*(shared.do(n) for n in range(50)), return_exceptions=True)
+        threads.close()
+        return outcomes
+
+    outcomes = asyncio.run(main())
+    assert [n for n, outcome in enumerate(outcomes) if isinstance(outcome, ValueError)] == [0, 10, 20, 30, 40]
+    assert outcomes[7] == 14
+    assert sum(batches) == 50
+    assert len(batches) <= 3

@@ -1,0 +1,92 @@
+"""Types as JSON Schema and Avro, and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import fastavro
+import jsonschema
+import pytest
+
+import postroom
+from postroom.errors import TypeInvalid
+from postroom.exchange.type_schemas import as_form, avro_schema, imported, json_schema
+from postroom.model.types import Field, Kind, MessageType
+from postroom.stations.forms.reader import parse
+
+EVERY = MessageType(
+    "All Kinds",
+    (
+        *(Field(f"{kind} field", kind, required=True) for kind in Kind),
+        *(Field(f"{kind}_list", kind, many=True) for kind in Kind),
+        *(Field(f"{kind}.free", kind) for kind in Kind),
+    ),
+)
+
+
+@pytest.mark.parametrize("exported", [json_schema, avro_schema])
+def test_what_is_exported_comes_back(exported: Any) -> None:
+    schema = json.loads(json.dumps(exported(EVERY)))
+    assert imported(schema) == EVERY
+    assert imported(schema, "Other").name == "Other"
+
+
+def test_others_take_the_schemas() -> None:
+    schema = json_schema(EVERY)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    fastavro.parse_schema(avro_schema(EVERY))
+    orders = MessageType("ORDER", (Field("Id", Kind.INT, required=True), Field("Price", Kind.DECIMAL)))
+    check = jsonschema.Draft202012Validator(json_schema(orders))
+    assert check.is_valid({"Id": 1, "Price": "12.50"})
+    assert check.is_valid({"Id": 1, "Price": None})
+    assert not check.is_valid({"Price": "1"})
+    assert not check.is_valid({"Id": 1, "Other": 1})
+
+
+def test_an_imported_type_is_a_form_that_loads(tmp_path: Any) -> None:
+    (form,) = parse(as_form(EVERY), "all.form")
+    drawn = MessageType("All Kinds", tuple(replace(each, name=each.name.replace("_", " ")) for each in EVERY.fields))
+    assert form.type == drawn
+    file = tmp_path / "all.form"
+    file.write_text(as_form(imported(json_schema(EVERY))))
+    with postroom.open(tmp_path / "room.db") as room:
+        room.load(file)
+        assert [(each.name, each.version) for each in room.definitions.types()] == [("All Kinds", 1)]
+        assert room.definitions.schema("All Kinds") == json_schema(drawn)
+        assert room.definitions.schema("All Kinds", avro=True) == avro_schema(drawn)
+
+
+def test_a_body_may_have_the_name_of_the_schema(tmp_path: Any) -> None:
+    order = MessageType("ORDER", (Field("order_id", Kind.INT, required=True),))
+    (tmp_path / "order.form").write_text(as_form(order))
+    with postroom.open(tmp_path / "room.db") as room:
+        room.load(tmp_path / "order.form")
+        room.queues.create("q")
+        key = room.send("q", {"order_id": 17}, type="ORDER").key
+        assert room.journal.fields(room.show(key)) == {"order id": 17}
+    for name in ("_id", "id_", "order__id"):
+        with pytest.raises(TypeInvalid, match="cannot be called"):
+            as_form(MessageType("ORDER", (Field(name),)))
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ([], "a schema is a JSON object"),
+        ({"type": "object", "properties": {}}, "no title"),
+        ({"title": "T", "type": "array"}, "not object"),
+        ({"title": "T", "type": "object", "properties": {"a": {"type": "object"}}}, "'a' is not a string"),
+        ({"title": "T", "type": "object", "properties": {"a": {"$ref": "#"}}}, "'a' is not a string"),
+        ({"title": "T", "type": "object", "properties": {"a": {"type": ["string", "integer"]}}}, "'a' is not"),
+        ({"title": "T", "type": "object", "properties": {}}, "at least one field"),
+        ({"type": "record", "name": "T"}, "name and fields"),
+        ({"type": "record", "name": "T", "fields": [1]}, "a name and a type"),
+        ({"type": "record", "name": "T", "fields": [{"name": "a", "type": "bytes"}]}, "cannot hold"),
+        ({"type": "record", "name": "T", "fields": [{"name": "a", "type": ["int", "string"]}]}, "cannot hold"),
+    ],
+)
+def test_what_a_field_cannot_hold_is_refused(schema: Any, said: str) -> None:
+    with pytest.raises(TypeInvalid, match=said):
+        imported(schema)

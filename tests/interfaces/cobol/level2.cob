@@ -1,0 +1,117 @@
+      *    Level 2 of the communication module, one line of output
+      *    for each thing that was asked.
+       IDENTIFICATION DIVISION.
+       PROGRAM-ID. LEVEL2.
+       DATA DIVISION.
+       WORKING-STORAGE SECTION.
+       01  TEXT-AREA               PIC X(20).
+       01  IN-AREA                 PIC X(20).
+       01  END-SIGN                PIC 9.
+       01  KEY-1                   PIC X(10) VALUE "LOG".
+       01  WRONG-KEY               PIC X(10) VALUE "NO".
+       COMMUNICATION SECTION.
+       CD  IN-CD FOR INPUT
+           SYMBOLIC QUEUE IS IN-QUEUE
+           SYMBOLIC SUB-QUEUE-1 IS IN-SUB
+           SYMBOLIC SUB-QUEUE-2 IS IN-SUB-2
+           MESSAGE DATE IS IN-DATE
+           MESSAGE TIME IS IN-TIME
+           SYMBOLIC SOURCE IS IN-SOURCE
+           TEXT LENGTH IS IN-LENGTH
+           END KEY IS IN-END
+           STATUS KEY IS IN-STATUS
+           MESSAGE COUNT IS IN-COUNT.
+       CD  OUT-CD FOR OUTPUT
+           DESTINATION COUNT IS OUT-COUNT
+           TEXT LENGTH IS OUT-LENGTH
+           STATUS KEY IS OUT-STATUS
+           DESTINATION TABLE OCCURS 3 TIMES INDEXED BY I1
+           ERROR KEY IS OUT-ERROR
+           SYMBOLIC DESTINATION IS OUT-NAME.
+       PROCEDURE DIVISION.
+       SEVERAL-DESTINATIONS.
+           MOVE "S-ONE" TO OUT-NAME (1).
+           MOVE "NOWHERE" TO OUT-NAME (2).
+           MOVE "LOG" TO OUT-NAME (3).
+           MOVE 3 TO OUT-COUNT.
+           MOVE 5 TO OUT-LENGTH.
+           SEND OUT-CD FROM "HELLO" WITH EMI.
+           DISPLAY "SEVERAL " OUT-STATUS " "
+               OUT-ERROR (1) OUT-ERROR (2) OUT-ERROR (3).
+           MOVE 4 TO OUT-COUNT.
+           SEND OUT-CD FROM "HELLO" WITH EMI.
+           DISPLAY "COUNT " OUT-STATUS.
+       PARTIAL-SEND.
+           MOVE 1 TO OUT-COUNT.
+           MOVE "LOG" TO OUT-NAME (1).
+           MOVE "ABCDE" TO TEXT-AREA.
+           MOVE 3 TO OUT-LENGTH.
+           SEND OUT-CD FROM TEXT-AREA.
+           DISPLAY "PART " OUT-STATUS.
+           MOVE 1 TO END-SIGN.
+           SEND OUT-CD FROM TEXT-AREA WITH END-SIGN.
+           DISPLAY "SEGMENT " OUT-STATUS.
+           MOVE 7 TO END-SIGN.
+           SEND OUT-CD FROM TEXT-AREA WITH END-SIGN.
+           DISPLAY "OTHER END " OUT-STATUS.
+           SEND OUT-CD WITH END-SIGN.
+           DISPLAY "NO TEXT " OUT-STATUS.
+           MOVE 21 TO OUT-LENGTH.
+           SEND OUT-CD FROM TEXT-AREA WITH EMI.
+           DISPLAY "LONG " OUT-STATUS.
+           MOVE 0 TO OUT-LENGTH.
+           SEND OUT-CD FROM TEXT-AREA.
+           DISPLAY "NOTHING " OUT-STATUS.
+           SEND OUT-CD WITH EGI.
+           DISPLAY "GROUP " OUT-STATUS.
+       PURGING.
+           MOVE 2 TO OUT-LENGTH.
+           SEND OUT-CD FROM TEXT-AREA.
+           PURGE OUT-CD.
+           DISPLAY "PURGED " OUT-STATUS.
+           PURGE OUT-CD.
+           DISPLAY "PURGED " OUT-STATUS " " OUT-ERROR (1).
+       HOLDING.
+           DISABLE OUTPUT OUT-CD WITH KEY WRONG-KEY.
+           DISPLAY "KEY " OUT-STATUS.
+           DISABLE OUTPUT OUT-CD WITH KEY KEY-1.
+           DISPLAY "DISABLED " OUT-STATUS.
+           DISABLE OUTPUT OUT-CD WITH KEY "LOG".
+           DISPLAY "AGAIN " OUT-STATUS " " OUT-ERROR (1).
+           SEND OUT-CD FROM TEXT-AREA WITH EMI.
+           DISPLAY "HELD " OUT-STATUS " " OUT-ERROR (1).
+           ENABLE OUTPUT OUT-CD WITH KEY KEY-1.
+           DISPLAY "ENABLED " OUT-STATUS.
+       COUNTING.
+           MOVE "MAIN" TO IN-QUEUE.
+           MOVE SPACES TO IN-SUB IN-SUB-2.
+           ACCEPT IN-CD MESSAGE COUNT.
+           DISPLAY "ALL " IN-STATUS " " IN-COUNT.
+           MOVE "SUB-A" TO IN-SUB.
+           ACCEPT IN-CD MESSAGE COUNT.
+           DISPLAY "SUB " IN-STATUS " " IN-COUNT.
+           MOVE "S-ONE" TO IN-SUB-2.
+           ACCEPT IN-CD MESSAGE COUNT.
+           DISPLAY "LEAF " IN-STATUS " " IN-COUNT.
+           MOVE "NONE" TO IN-SUB.
+           ACCEPT IN-CD MESSAGE COUNT.
+           DISPLAY "NONE " IN-STATUS.
+       RECEIVING.
+           MOVE "MAIN" TO IN-QUEUE.
+           MOVE SPACES TO IN-SUB IN-SUB-2.
+           DISABLE INPUT IN-CD WITH KEY "MAIN".
+           DISPLAY "INPUT OFF " IN-STATUS.
+           MOVE SPACES TO IN-SUB IN-SUB-2.
+           RECEIVE IN-CD MESSAGE INTO IN-AREA
+               NO DATA DISPLAY "NO DATA".
+           DISPLAY "GOT " IN-STATUS " " IN-END " " IN-SUB IN-SUB-2
+               IN-LENGTH " " IN-AREA.
+           MOVE SPACES TO IN-SUB IN-SUB-2.
+           ENABLE INPUT IN-CD WITH KEY "MAIN".
+           DISPLAY "INPUT ON " IN-STATUS.
+           MOVE SPACES TO IN-SUB IN-SUB-2.
+           RECEIVE IN-CD SEGMENT INTO IN-AREA
+               NO DATA DISPLAY "NO DATA"
+               WITH DATA DISPLAY "DATA"
+           END-RECEIVE.
+           STOP RUN.

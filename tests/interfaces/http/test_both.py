@@ -1,0 +1,531 @@
+"""The same program on a room of this machine and through a server: one suite, and no test knows which it has."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import postroom
+from postroom import errors
+from postroom.interfaces.http.objects import encoded
+from postroom.interfaces.http.operations import OPERATIONS
+from postroom.interfaces.http.remote import RemoteRoom
+from postroom.queues.leased import LeasedMessage
+from postroom.room import Postroom
+from postroom.spheres.sending import Compensation
+
+from .conftest import furnish, serving
+
+_number = count(1)
+_EXACT = '{"n": 1.000000000000000000000000001, "big": 123456789012345678901234567890}'
+
+
+class Two:
+    """The room as it is here, and as a program has it."""
+
+    def __init__(self, here: Postroom, it: Postroom, known: dict[str, Any]) -> None:
+        self.here, self.it, self.known = here, it, known
+
+    def queue(self, **options: Any) -> str:
+        name = f"q{next(_number)}"
+        self.here.queues.create(name, **options)
+        return name
+
+
+@pytest.fixture(scope="module", params=["local", "served"])
+def two(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
+    folder = tmp_path_factory.mktemp("both")
+    with postroom.open(folder / "room.db", actor="boss") as here, serving(here) as served:
+        known = furnish(here, folder)
+        here.spheres.compensator(3600.0).announce()  # a slow machine ends no sphere
+        if request.param == "local":
+            yield Two(here, here, known)
+            return
+        with postroom.open(served.url, token=served.token) as it:
+            assert isinstance(it, RemoteRoom)
+            yield Two(here, it, known)
+
+
+_READING = [
+    each
+    for each in OPERATIONS
+    if each.method == "GET"
+    and each.part not in ("client", "lease")
+    and each.name not in ("spheres.show", "station.table")
+]
+
+
+@pytest.mark.parametrize("operation", _READING, ids=lambda each: f"{each.name} {each.path}")
+def test_what_is_read_is_the_same_object(two: Two, operation: Any) -> None:
+    """From the table: whatever can be asked is answered with the same object, by both."""
+    if operation.name == "station.dossier":
+        two.here.stations.admitted("John").add_to_dossier("lunch", two.known["FORM"])
+    if operation.name == "operations.diagnose":
+        pytest.skip("it looks at this machine, which changes meanwhile")
+    said = {name: two.known.get(value, value) for name, value in operation.example.items()}
+    if "queue" in said:
+        said["queue"] = (said["queue"],)
+    station = said.pop("station", None) if operation.part == "station" else None
+
+    def asked(room: Postroom) -> Any:
+        part = getattr(room, operation.part) if station is None else room.stations.admitted(station)
+        return operation.call(part, dict(said))
+
+    for _ in range(10):  # a lease may end, or a heart beat, between the two
+        ours, theirs = encoded(asked(two.here)), encoded(asked(two.it))
+        if operation.name == "operations.overview":
+            ours["v"].pop("at"), theirs["v"].pop("at")
+        if theirs == ours:
+            break
+    assert theirs == ours
+
+
+# --- bodies ---
+
+
+def test_long_lists_are_read_page_by_page(two: Two) -> None:
+    name = f"pages{next(_number)}"
+    two.it.queues.create(name)
+    two.it.send_many(name, [str(number) for number in range(7)])
+    for verb in (two.it.queues.peek, two.it.queues.history):
+        pages: list[list[str]] = []
+        listing = verb(name, limit=3)
+        pages.append([message.body for message in listing])
+        while listing.next is not None:
+            listing = verb(name, limit=3, after=listing.next)
+            pages.append([message.body for message in listing])
+        assert pages == [["0", "1", "2"], ["3", "4", "5"], ["6"]]
+        with pytest.raises(errors.ArgumentInvalid, match="after"):
+            verb(name, limit=3, after="12@elsewhere")
+        for _ in range(7):
+            two.it.receive(name)
+    with pytest.raises(errors.ArgumentInvalid, match="after"):
+        two.it.queues.peek(name, limit=3, where="a = 1", after=f"1@{name}")
+
+
+def test_a_body_is_stored_and_read_as_it_was_written(two: Two) -> None:
+    queue = two.queue()
+    two.it.send(queue, _EXACT, format="json")
+    two.it.send(queue, {"n": Decimal("1.10"), "day": datetime(2026, 1, 2, tzinfo=UTC)})
+    two.it.send_many(queue, ["text", {"a": [1, 2.5]}, b"bytes"])
+    two.it.send(queue, "<a>\u00e9</a>", format="xml", type=None, properties={"p": 1, "q": None})
+    bodies = [each.body for each in two.it.peek(queue)]
+    assert bodies[0] == _EXACT
+    assert bodies == [each.body for each in two.here.peek(queue)]
+    assert [each.format.value for each in two.it.peek(queue)] == ["json", "json", "text", "json", "text", "xml"]
+    assert two.it.receive(queue).message == two.here.queues.history(queue).messages[0]
+    assert [each.body for each in two.it.queues.history(queue)] == [_EXACT]
+
+
+def test_a_message_goes_on_with_its_digits_and_its_cause(two: Two) -> None:
+    first, second = two.queue(), two.queue()
+    two.it.send(first, _EXACT, format="json", properties={"x": 1})
+    message = two.it.receive(first).message
+    assert message is not None
+    two.it.send(second, message)
+    found = two.it.peek(second).messages[0]
+    assert (found.body, found.format, found.cause) == (_EXACT, message.format, message.key)
+
+
+def test_wishes_of_a_send(two: Two) -> None:
+    queue = two.queue()
+    two.it.send(queue, "low")
+    two.it.send(queue, "high", priority=9)
+    two.it.send(queue, "later", delay=3600)
+    two.it.send(queue, "at", at=datetime.now(UTC) + timedelta(hours=1))
+    two.it.send(queue, "answer to", reply_to="back", correlation="7", expires=3600)
+    counted = two.it.count(queue).queues[0]
+    assert (counted.unprocessed, counted.delayed) == (3, 2)
+    received = [two.it.receive(queue).message for _ in range(3)]
+    assert [each and each.body for each in received] == ["high", "low", "answer to"]
+    assert received[2] is not None
+    assert received[2].properties == {"reply_to": "back", "correlation": "7"}
+    queue = two.queue()
+    two.it.consumers.set_policy(queue, max_messages=1)
+    two.it.send(queue, "one")
+    with pytest.raises(errors.QueueFull):
+        two.it.send(queue, "two", wait=0.1)
+
+
+def test_a_source_and_segments(two: Two) -> None:
+    queue, source = two.queue(), f"T{next(_number)}x"
+    two.it.queues.create_source(source, password="secret")
+    two.it.queues.send_segments(queue, ["first", "second\nline"], source=source)
+    assert source in {each.name for each in two.it.queues.sources()}
+    assert two.it.queues.find_source(source).name == source
+    assert two.it.queues.disable_source(source, "secret").changed
+    with pytest.raises(errors.SourceHeld):
+        two.it.send(queue, "x", source=source)
+    two.it.queues.enable_source(source, "secret")
+    two.it.queues.remove_source(source)
+    part = two.it.receive(queue, area=3)
+    assert part.message is not None
+    assert part.portion is not None
+    assert (part.message.body, part.portion.current_char) == ("fir", 3)
+
+
+def test_what_a_queue_has_as_a_table_and_as_a_file(two: Two, tmp_path: Path) -> None:
+    queue = two.queue()
+    two.it.send_many(queue, [{"id": 1}, {"id": 2}])
+    assert two.it.frame(queue).arrow().column("id").to_pylist() == [1, 2]
+    made = two.it.queues.export(queue, tmp_path / "out.jsonl")
+    assert made.message_count == 2
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 2
+
+
+def test_passwords_modes_and_names_of_queues(two: Two) -> None:
+    queue = two.queue(password="old")
+    assert two.it.queues.has_password(queue)
+    two.it.queues.set_password(queue, password="new", old="old")
+    assert two.it.queues.disable(queue, password="new", input_only=True).changed == (queue,)
+    with pytest.raises(errors.QueueHeld):
+        two.it.send(queue, "x")
+    assert two.it.queues.enable(queue, password=lambda: "new").changed == (queue,)
+    assert two.it.queues.set_mode(queue, keep_processed=False) == [queue]
+    two.it.queues.remove(queue)
+    with pytest.raises(errors.QueueUnknown):
+        two.it.count(queue)
+
+
+# --- leases ---
+
+
+def test_a_leased_message_is_ended_in_every_way(two: Two) -> None:
+    queue = two.queue()
+    two.it.send_many(queue, ["done", "release", "fail", "extend", "one", "two"])
+    done = two.it.receive(queue, lease=60)
+    assert isinstance(done.message, LeasedMessage)
+    assert (done.message.attempts, done.message.body) == (1, "done")
+    done.message.done()
+    given = two.it.receive(queue, lease=True).message
+    assert given is not None
+    given.release()
+    again = two.it.receive(queue, lease=True).message
+    assert again is not None
+    assert (again.key, again.attempts) == (given.key, 1)
+    before = again.until
+    again.extend(3600)
+    assert again.until > before
+    assert two.it.consumers.lease(again.lease).key == again.key
+    assert again.fail("it broke", final=True) == f"{queue}.dead"
+    rest = two.it.receive_many(queue, count=10, lease=60)
+    assert len(rest) == 4
+    two.it.consumers.done_many(rest)
+    assert all(each.ended for each in rest)
+    with pytest.raises(errors.LeaseOver):
+        rest[0].done()
+    assert not two.it.receive(queue, lease=5)
+    for wrong in ({"segment": True}, {"area": 5}):
+        with pytest.raises(errors.ArgumentInvalid):
+            two.it.receive(queue, lease=5, **wrong)
+    with pytest.raises(errors.ArgumentInvalid):
+        two.it.receive_many(queue, count=0)
+
+
+def test_null_is_a_body(two: Two) -> None:
+    queue = two.queue()
+    two.it.send(queue, None)
+    received = two.it.receive(queue).message
+    assert received is not None
+    assert (received.body, received.format, received.value) == ("null", "json", None)
+
+
+def test_work_in_a_block_in_a_loop_and_by_workers(two: Two) -> None:
+    queue = two.queue()
+    two.it.send_many(queue, [{"id": number} for number in range(6)])
+    with two.it.work(queue, lease=30) as message:
+        assert message is not None
+        assert message.value == {"id": 0}
+    with pytest.raises(ValueError, match="no"), two.it.work(queue, lease=30) as message:
+        raise ValueError("no")
+    seen = [each.value["id"] for each in two.it.each(queue, lease=30)]
+    assert sorted(seen) == [1, 2, 3, 4, 5]
+    two.it.send_many(queue, [{"id": number} for number in range(9)])
+    workers = postroom.Workers()
+    found: list[int] = []
+
+    @workers.worker(queue, concurrency=3, lease=30)
+    def handle(order: dict[str, int]) -> None:
+        if order["id"] == 4:
+            raise ValueError("four")
+        found.append(order["id"])
+
+    two.it.consumers.set_policy(queue, attempts=1)
+    progress = two.it.consumers.run(until_idle=True, workers=workers)
+    assert (progress.done, progress.dead) == (8, 1)
+    assert sorted(found) == [0, 1, 2, 3, 5, 6, 7, 8]
+    with two.it.work(queue) as nothing:
+        assert nothing is None
+
+
+def test_a_long_wait_is_woken_by_a_message(two: Two) -> None:
+    queue = two.queue()
+    found: list[Any] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(two.it.receive(queue, wait=30).message)),
+        threading.Thread(target=lambda: found.append(two.it.receive(queue, lease=60, wait=30).message)),
+    ]
+    for thread in threads:
+        thread.start()
+    two.here.send(queue, "one", delay=0.2)  # wakes nobody when it is due
+    two.here.send(queue, "two")
+    for thread in threads:
+        thread.join(60)
+    assert sorted(each.body for each in found) == ["one", "two"]
+
+
+# --- dead letters, policies, schedules ---
+
+
+def test_policies_and_dead_letters(two: Two) -> None:
+    queue, other = two.queue(), two.queue()
+    assert two.it.consumers.set_policy(queue, attempts=1, lease=5.0, max_age=None) == [queue]
+    assert two.it.consumers.policy(queue)[queue].attempts == 1
+    two.it.send_many(queue, ["a", "b", "c"])
+    for message in two.it.receive_many(queue, count=3):
+        message.fail("no such address")
+    dead = f"{queue}.dead"
+    keys = [each.key for each in two.it.peek(dead)]
+    dry = two.it.consumers.redrive(dead, dry=True)
+    assert (dry.count, dry.dry, dry.moves[0]) == (3, True, (keys[0], queue))
+    assert two.it.consumers.redrive(dead, keys=[keys[0]], edit=lambda message: f"{message.body}!").count == 1
+    assert two.it.consumers.redrive(dead, keys=[keys[1]], edit={keys[1]: {"b": 1}}).count == 1
+    assert two.it.consumers.redrive(dead, to=other).moves == ((keys[2], other),)
+    assert [each.body for each in two.it.peek(queue)] == ["a!", '{"b":1}']
+    assert two.it.peek(queue).messages[0].cause == keys[0]
+    assert two.it.consumers.move(queue, to=other, limit=1).count == 1
+    assert two.it.consumers.purge(queue, dry=True).count == 1
+    assert two.it.consumers.purge(queue).count == 1
+    assert two.it.consumers.reset_policy(queue) == [queue]
+    assert [each.body for each in two.it.peek(other)] == ["c", "a!"]
+
+
+def test_schedules(two: Two) -> None:
+    queue, name = two.queue(), f"s{next(_number)}"
+    made = two.it.consumers.schedule(name, "0 7 * * 1-5", queue, body={"open": 1.5}, zone="Europe/Berlin")
+    assert (made.queue, made.body, made.zone) == (queue, '{"open":1.5}', "Europe/Berlin")
+    assert made in two.it.consumers.schedules()
+    assert two.it.consumers.fire() == 0
+    two.it.consumers.unschedule(name)
+    with pytest.raises(errors.ArgumentInvalid):
+        two.it.consumers.schedule(name, "0 7 *", queue, body="x")
+
+
+# --- spheres ---
+
+
+def test_a_sphere_commits_what_was_sent_and_aborts_what_failed(two: Two) -> None:
+    tickets, hotels = two.queue(), two.queue()
+    id = f"trip{next(_number)}"
+    with two.it.sphere(id, heartbeat=600) as sphere:
+        sent = sphere.send(tickets, {"seats": 2}, compensation=Compensation("no seats", queue=hotels))
+        assert sent.remembered is not None
+        sphere.send(hotels, "a room", when="commit")
+        assert sphere.state == "ACTIVE"
+    assert two.it.spheres.show(id).sphere.state == "COMMITTED"
+    assert [each.body for each in two.it.peek(hotels)] == ["a room"]
+    with pytest.raises(KeyError), two.it.sphere(f"{id}b", heartbeat=600) as failed:
+        failed.send(tickets, "two more", compensation="none", on_commit=hotels)
+        taken = failed.receive(hotels)
+        assert taken is not None
+        raise KeyError("no room")
+    assert two.it.spheres.show(f"{id}b").sphere.state == "ABORTED"
+    assert [each.body for each in two.it.peek(hotels)] == ["a room"]
+    with pytest.raises(errors.SphereExists):
+        two.it.sphere(id)
+    with pytest.raises(errors.SphereOver):
+        sphere.send(tickets, "late")
+
+
+def test_recipients_of_a_sphere_acknowledge_or_vote_against_it(two: Two) -> None:
+    queue, id = two.queue(), f"vote{next(_number)}"
+    sphere = two.it.sphere(id, heartbeat=600, commit_within=60)
+    sphere.send(queue, "please")
+    sphere.require(queue, processing_within=30)
+    message = two.it.receive(queue).message
+    assert message is not None
+    assert message.membership.id == id
+    message.acknowledge(processed=True)
+    sphere.commit()
+    other = two.it.sphere(f"{id}b", heartbeat=600)
+    other.send(queue, "please", compensation="never mind")
+    message = two.it.receive(queue).message
+    assert message is not None
+    message.membership.abort("the house is full")
+    with pytest.raises((errors.SphereAborted, errors.SphereOver)):
+        other.commit()
+    assert two.it.spheres.show(f"{id}b").sphere.reason == "the house is full"
+    assert two.it.spheres.compensate(3600.0).spheres >= 0
+
+
+# --- definitions, flows, stations ---
+
+
+def test_definitions_are_checked_loaded_tried_and_told(two: Two, tmp_path: Path) -> None:
+    number = next(_number)
+    domain, flow = f"d{number}", tmp_path / f"places{number}.flow"
+    (tmp_path / "cities.csv").write_text("broker,city\nA,Rome\n")
+    flow.write_text(
+        f"domain {domain}\nspace Seen{number} : [broker: string]\n"
+        f'table cities{number} : [broker: string, city: string] from "cities.csv"\n'
+    )
+    assert two.it.definitions.check(flow) == 3
+    assert two.it.load(flow).version > 0
+    assert f"table cities{number}" in str(two.it.flows.graph()) or two.it.flows.graph().tables
+    assert list(two.it.definitions.try_out(flow)) == []
+    tried = two.it.definitions.try_message("customers", body="<customer><id>7</id></customer>", format="xml")
+    assert tried is not None
+    assert [each["action"] for each in tried.as_dict()["actions"]] == ["enqueue"]
+    assert two.it.definitions.try_message("orders", body="x") is None
+    flow.write_text("domain x\nspace : [\n")
+    with pytest.raises(errors.FlowInvalid) as refused:
+        two.it.load(flow)
+    assert f"places{number}.flow:2" in refused.value.facts["where"]
+    assert two.it.definitions.schema("MEMO")["title"] == "MEMO"
+    assert two.it.definitions.explain("tell").target == "queue customers"
+
+
+def test_a_file_of_the_servers_machine_is_never_read(two: Two, tmp_path: Path) -> None:
+    if two.it is two.here:
+        pytest.skip("here it may be")
+    secret = tmp_path / "secret.csv"
+    secret.write_text("broker,city\nA,Rome\n")
+    flow = tmp_path / "steal.flow"
+    flow.write_text(f'domain steal\ntable t : [broker: string, city: string] from "{secret}"\n')
+    parts: Any = two.it._parts
+    for beside in ({}, {"other.csv": "x"}):
+        with pytest.raises(errors.FileUnreadable, match="not sent along"):
+            parts.call("definitions.check", two.it.definitions, (flow,), {}, beside=beside)
+    flow.write_text('domain steal\ntable t : [broker: string, city: string] from "/tmp/x.parquet"\n')
+    with pytest.raises(errors.FileUnreadable, match="cannot be sent"):
+        parts.call("definitions.check", two.it.definitions, (flow,), {}, beside={"/tmp/x.parquet": ""})
+
+
+def test_a_client_publishes_subscribes_and_receives(two: Two) -> None:
+    client = two.it.client("boss") if isinstance(two.it, RemoteRoom) else two.it.flows.client("boss", "secret")
+    made = client.subscribe("Trades", "[price: p > 75]", durable=True)
+    assert made.space == "Trades"
+    assert client.publish("Trades", {"issue": "A", "price": 80}, idempotency_key=f"k{next(_number)}").status == "00"
+    assert len(client.publish_many("Trades", [{"issue": "B", "price": 90}]).keys) == 1
+    assert [each.space for each in client.subscriptions()] == ["Trades"]
+    assert len(client.disconnect()) == 1
+    assert len(client.connect()) == 1
+    assert client.receive().message is None
+    assert len(client.unsubscribe("Trades")) == 1
+    with pytest.raises(errors.EventInvalid):
+        two.it.publish("Trades", {"issue": "A"})
+
+
+def test_meta_events_change_the_graph_and_need_a_permission(two: Two) -> None:
+    with pytest.raises(errors.PostroomError) as refused:
+        two.it.publish("meta:trading", {"DisableArc": {"arcName": "big"}})
+    assert refused.value.happened == "no"
+
+
+def test_a_station_is_worked_at(two: Two) -> None:
+    john = two.it.station("John", "secret")
+    key = john.create("MEMO", To="Jane", Text="lunch?")
+    assert john.show(key).fields["Text"] == "lunch?"
+    assert john.modify(key, {"Text": "supper?"}).fields["Text"] == "supper?"
+    assert two.it.journal.trace_values(key)[-1].values == {"Text": "supper?"}
+    assert two.it.show(key, 1).body != two.it.show(key).body if not isinstance(two.it, RemoteRoom) else True
+    copies = john.copy(key, 2)
+    assert len(john.create_many("MEMO", [{"To": "Jim"}, {"To": "Joe"}])) == 2
+    assert john.count("MEMO", To="Joe") >= 1
+    found = john.query("MEMO", {"Text": "supper?"}, into="suppers")
+    assert sorted(image.key for image in found) == sorted([key, *copies])
+    assert found.table().columns[:2] == ["key", "place"]
+    assert [each.name for each in john.tables()] == ["suppers"]
+    assert len(john.table("suppers")) == 3
+    john.drop_table("suppers")
+    with pytest.raises(errors.AlbumUnknown):
+        john.table("suppers")
+    assert john.add_to_dossier("evening", key, *copies) == 3
+    assert john.dossiers()["evening"] == 3
+    assert john.remove_from_dossier("evening", key) == 1
+    assert sorted(image.key for image in john.dossier("evening")) == sorted(copies)
+    assert [each.delivered for each in john.ship(copies, "Jane")] == [True, True]
+    jane = two.it.station("Jane", "secret")
+    assert set(copies) <= {each.key for each in jane.mail()}
+    assert set(copies) <= set(jane.get())
+    assert two.it.journal.locate(copies[0]) == "Jane"
+    assert john.next(None, "MEMO") is not None
+    with pytest.raises(errors.MessageElsewhere):
+        john.show(copies[0])
+    with pytest.raises(errors.TypeUnknown):
+        john.create("MEMOO", To="x")
+    message = two.it.show(key)
+    assert two.it.journal.fields(message)["To"] == "Jane"
+    edition = two.it.stations.form_of(message)
+    assert edition is not None
+    assert edition.form.name == "MEMO"
+    assert two.it.stations.form("MEMO").version == edition.version
+
+
+def test_procedures_counters_and_stations_are_looked_after(two: Two) -> None:
+    assert two.it.stations.disable_procedure("answer")
+    assert not two.it.stations.disable_procedure("answer")
+    assert [each.enabled for each in two.it.stations.procedures()] == [False]
+    assert two.it.stations.enable_procedure("answer")
+    assert two.it.definitions.explain_procedure("answer").station == "Jane"
+    assert [each.counter.queue for each in two.it.stations.counters()] == ["forms"]
+    assert two.it.stations.waiting() == []
+    name = f"S{next(_number)}"
+    assert two.it.stations.add(name, "secret").name == name
+    assert name in two.it.stations.all()
+    two.it.stations.remove(name)
+
+
+# --- looking after a room ---
+
+
+def test_a_room_is_looked_after(two: Two, tmp_path: Path) -> None:
+    made = two.it.backup(tmp_path / "copy.db")
+    assert made.messages > 0
+    with pytest.raises(errors.BackupExists):
+        two.it.backup(tmp_path / "copy.db")
+    with postroom.open(tmp_path / "copy.db") as copy:
+        assert copy.journal.verify().differences == ()
+    assert two.it.journal.verify().differences == ()
+    assert two.it.journal.mend().left == ()
+    two.it.engine.set_retention("receipts", timedelta(days=3))
+    assert two.it.engine.retentions()["receipts"] == timedelta(days=3)
+    two.it.engine.set_retention("receipts", None)
+    assert two.it.engine.retentions()["receipts"] is None
+    assert set(two.it.engine.sweepable()) <= set(two.it.engine.sweep_by_kind())
+    assert two.it.operations.lag() >= 0
+
+
+def test_users_grants_and_tokens(two: Two) -> None:
+    name = f"user{next(_number)}"
+    assert two.it.flows.add_principal(name, "secret") is None
+    assert name in two.it.flows.principals()
+    assert two.it.access.why_not(name, "send", "orders") == "there is no such grant"
+    assert two.it.access.grant(name, "send", "orders")
+    assert two.it.access.why_not(name, "send", "orders") is None
+    token = two.it.access.create_token(name, "laptop", verbs=["send"], days=1)
+    (shown,) = [each for each in two.it.access.tokens() if each.principal == name]
+    assert (shown.verbs, token.split("_")[1]) == (("send",), shown.id)
+    two.it.access.revoke_token(shown.id)
+    assert two.it.access.withdraw(name, "send", "orders")
+    two.it.flows.remove_principal(name)
+
+
+def test_gateways_and_effects(two: Two) -> None:
+    name = f"g{next(_number)}"
+    assert two.it.gateways.add(name, "http", address="https://partner.example/in").name == name
+    assert name in {each["gateway"] for each in two.it.gateways.all()}
+    two.it.gateways.remove(name)
+    effect = two.here.store.transact("test", lambda tx: tx.outbox.add("command", {"queue": "orders"}, "orders"))
+    assert effect is None or effect
+    last = two.it.engine.outbox()[-1].id
+    two.it.engine.drop_effect(last)
+    with pytest.raises(errors.OutboxUnknown):
+        two.it.engine.retry(last)

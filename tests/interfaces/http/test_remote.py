@@ -1,0 +1,247 @@
+"""One suite on a room of this machine and on the same through a server; and what cannot be done from afar."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+import postroom
+from postroom import errors
+from postroom.errors import NotRemote
+from postroom.interfaces.http.remote import RemoteRoom
+from postroom.room import Postroom
+
+from .conftest import MEMO, TRADING, Served, serving
+
+TREE = '01 INPUT-QUEUE (CLAIMS) PASSWORD IS "CLAIMS"\n02 SUB-QUEUE-1 (NORTH)\n02 SUB-QUEUE-1 (SOUTH)\n99\n'
+
+
+@pytest.fixture(params=["local", "served"])
+def it(request: pytest.FixtureRequest, sqlite_url: str) -> Iterator[Postroom]:
+    """The same program on both."""
+    with postroom.open(sqlite_url, actor="boss") as room:
+        if request.param == "local":
+            yield room
+            return
+        with serving(room) as served, postroom.open(served.url, token=served.token) as remote:
+            assert isinstance(remote, RemoteRoom)
+            yield remote
+
+
+def test_send_receive_count_and_look(it: Postroom) -> None:
+    queue = it.queues.create("orders")
+    it.queues.create("orders", exist_ok=True)
+    sent = it.send("orders", {"id": 17}, properties={"customer": "Oscar"}, idempotency_key="once")
+    assert it.send("orders", {"id": 17}, properties={"customer": "Oscar"}, idempotency_key="once") == sent
+    many = it.send_many("orders", ["a", "b"])
+    assert len(many.keys) == 2
+    assert queue.count().queues[0].unprocessed == 3
+    assert [message.body for message in it.peek("orders")] == ['{"id":17}', "a", "b"]
+    assert [message.body for message in it.peek("orders", limit=1)] == ['{"id":17}']
+    received = queue.receive(wait=1.0)
+    assert received.message is not None
+    assert (received.message.key, received.message.value, received.end_of_message) == (sent.key, {"id": 17}, True)
+    assert received.message.properties["customer"] == "Oscar"
+    assert received.message.processed is not None
+    passed_on = it.send("orders", received.message)
+    assert it.show(passed_on.key).cause == sent.key
+    assert [message.key for message in it.queues.history("orders")] == [sent.key]
+    assert it.trace(sent.key)[0].verb == "put"
+    assert [told.key for told in it.trace(sent.key, causes=True).messages] == [sent.key, passed_on.key]
+    assert it.journal.locate(sent.key) == "orders"
+    assert it.journal.last(3)[-1].by == "boss"
+    assert it.journal.after(it.journal.last(2)[0].seq)[0].seq == it.journal.last(1)[0].seq
+    shared = it.queues.distribute(["orders", "nowhere"], "to two")
+    assert [one.reason for one in shared.deliveries] == [None, "queue-unknown"]
+
+
+def test_a_tree_is_loaded_held_and_read_by_segments(it: Postroom, tmp_path: Path) -> None:
+    (tmp_path / "tree.qdl").write_text(TREE)
+    assert it.definitions.check(tmp_path / "tree.qdl") == 3
+    loaded = it.load(tmp_path / "tree.qdl")
+    assert loaded.added == ("INP_0000", "INP_0001")
+    it.send(["CLAIMS", "SOUTH"], "roof\ndamaged")
+    received = it.receive("CLAIMS", segment=True)
+    assert (received.passed, received.message and received.message.body) == (("INP_0000",), "roof")
+    with pytest.raises(errors.QueueLocked):
+        it.peek("CLAIMS", limit=1)
+    assert it.receive("CLAIMS", segment=True).end_of_message
+    assert it.queues.disable("CLAIMS", password="CLAIMS").changed == ("INP_0000", "INP_0001")
+    assert it.count("CLAIMS").queues[0].hold.label == "full"
+    assert it.queues.disable("CLAIMS", password="CLAIMS").status != "00"
+    assert it.queues.enable("CLAIMS", password=lambda: "CLAIMS").changed == ("INP_0000", "INP_0001")
+    assert "CLAIMS" in it.definitions.hierarchy()
+    assert "INP_0000" in str(it.definitions.catalog()) or it.definitions.catalog() is not None
+    assert it.queues.set_mode("CLAIMS", keep_processed=False) == ["INP_0000", "INP_0001"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "error"),
+    [
+        (lambda it: it.send("nowhere", "x"), errors.QueueUnknown),
+        (lambda it: it.send("q", "<a>", format="xml"), errors.XmlMalformed),
+        (lambda it: it.send("q", "x", format="odd"), errors.TextInvalid),
+        (lambda it: it.send("q", "x", cause="00001.99999"), errors.MessageUnknown),
+        (lambda it: it.send("q", "x", idempotency_key=""), errors.ArgumentInvalid),
+        (lambda it: it.send("q", "x", type="Odd"), errors.TypeUnknown),
+        (lambda it: it.send_many("q", "abc"), errors.ArgumentInvalid),
+        (lambda it: it.receive("q", wait=-1), errors.ArgumentInvalid),
+        (lambda it: it.receive(), errors.ArgumentInvalid),
+        (lambda it: it.peek("nowhere"), errors.QueueUnknown),
+        (lambda it: it.show("odd"), errors.KeyInvalid),
+        (lambda it: it.show("00001.99999"), errors.MessageUnknown),
+        (lambda it: it.queues.create("q"), errors.NameTaken),
+        (lambda it: it.queues.create(""), errors.NameInvalid),
+        (lambda it: it.queues.disable("q", password="wrong"), errors.PasswordWrong),
+        (lambda it: it.queues.remove("nowhere"), errors.QueueUnknown),
+        (lambda it: it.load("/nowhere/x.qdl"), errors.FileUnreadable),
+        (lambda it: it.publish("nowhere", "[1]"), errors.DefinitionUnknown),
+        (lambda it: it.spheres.show("nowhere"), errors.SphereUnknown),
+        (lambda it: it.access.grant("nobody", "send"), errors.PrincipalRefused),
+    ],
+)
+def test_the_same_errors_with_the_same_words(it: Postroom, verb: object, error: type[errors.PostroomError]) -> None:
+    it.queues.create("q", password="right")
+    it.send("q", "there is one")
+    with pytest.raises(error) as raised:
+        verb(it)  # type: ignore[operator]
+    assert raised.value.happened == "no"
+    assert raised.value.advice
+    assert it.count("q").queues[0].unprocessed == 1
+
+
+def test_spaces_stations_and_looking_after_a_room(it: Postroom, tmp_path: Path) -> None:
+    (tmp_path / "trading.flow").write_text(TRADING)
+    (tmp_path / "memo.form").write_text(MEMO)
+    it.load(tmp_path / "trading.flow", tmp_path / "memo.form")
+    assert it.publish("Trades", {"issue": "IBM", "price": 80}).status == "00"
+    assert len(it.flows.publish_many("Trades", [{"issue": "X", "price": 1}] * 3).keys) == 3
+    assert it.client("boss").subscribe("Trades", "[price: p > 75]").space == "Trades"
+    assert [each.client for each in it.flows.subscriptions()] == ["boss"]
+    picture = it.operations.overview()
+    assert {queue.name: queue.waiting for queue in picture.queues}["Trades"] == 4
+    assert picture.as_dict()["queues"]
+    assert it.operations.lag() == sum(it.operations.lags().values())
+    assert it.spheres.all() == []
+    assert it.engine.outbox() == []
+    assert {finding.check for finding in it.operations.diagnose()}
+
+
+def test_rights_are_given_from_afar(it: Postroom) -> None:
+    it.flows.add_principal("ann", "secret")
+    assert it.access.grant("ann", "send", "q")
+
+
+# --- only from afar ---
+
+
+def test_what_cannot_be_done_from_afar_says_so(here: Served) -> None:
+    with postroom.open(here.url, token=here.token) as remote:
+        for verb in (
+            lambda: remote.run_until_idle(),
+            lambda: remote.store,
+            lambda: remote.operations.restore("x.db"),
+            lambda: remote.queues.session(),
+            lambda: remote.queues.send_file("q", "x.csv"),
+            lambda: remote.definitions.spark_plan(),
+            lambda: remote.journal.archive(timedelta(days=1), "x"),
+            lambda: remote.stations.login("John", "secret"),
+            lambda: remote.stations.add_node("north", "north.db"),
+            lambda: remote.spheres.settle_database("postgresql:///x"),
+            lambda: remote.client("boss").present(),
+            lambda: remote.station("John").forms,
+            lambda: remote.gateways.http_app(),
+            lambda: remote.gateways.mail_server("127.0.0.1", 0),
+            lambda: remote.spheres.machine(["A"], []),
+            lambda: remote.engine.stop(),
+            lambda: remote.definitions.define_type(None),  # type: ignore[arg-type]
+        ):
+            with pytest.raises(NotRemote, match="not possible through a server"):
+                verb()
+
+
+def test_a_station_is_worked_at_with_a_token(here: Served, tmp_path: Path) -> None:
+    (tmp_path / "memo.form").write_text(MEMO)
+    for name in ("John", "Jane"):
+        here.room.stations.add(name, "secret")
+    here.room.load(tmp_path / "memo.form")
+    token = here.user("ann", ("work", "John"))
+    with postroom.open(here.url, token=token) as remote:
+        key = remote.station("John").create("MEMO", To="Jane")
+        assert len(remote.station("John").copy(key, 2)) == 2
+        assert [each.key for each in remote.station("John").ship(key, "Jane")] == [key]
+        assert remote.station("John").mail() == []
+        with pytest.raises(errors.RightMissing):
+            remote.station("Jane").get()
+
+
+def test_a_server_that_is_not_there_and_one_that_breaks_off_are_told_apart() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+        def break_off() -> None:
+            for _ in range(4):
+                connection, _ = listener.accept()
+                connection.recv(65536)
+                connection.close()
+
+        thread = Thread(target=break_off)
+        thread.start()
+        with postroom.open(url, token="x") as remote:
+            with pytest.raises(errors.AnswerLost) as lost:
+                remote.send("q", "x")
+            assert lost.value.happened == "unknown"
+            with pytest.raises(errors.AnswerLost):  # it was tried again, and again
+                remote.send("q", "x", idempotency_key="k")
+        thread.join(10)
+    with postroom.open(url, token="x") as remote, pytest.raises(errors.ServerUnreachable) as unreachable:
+        remote.send("q", "x")
+    assert unreachable.value.happened == "no"
+
+
+def test_an_answer_that_is_none_of_ours_is_an_error_of_its_own() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            for said in (b"200 OK\r\nContent-Length: 2\r\n\r\nhi", b"302 Found\r\nContent-Length: 2\r\n\r\n{}"):
+                connection, _ = listener.accept()
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 " + said)
+                connection.close()
+
+        thread = Thread(target=answer)
+        thread.start()
+        with postroom.open(f"http://127.0.0.1:{listener.getsockname()[1]}", token="x") as remote:
+            for _ in range(2):
+                with pytest.raises(errors.ServerFailed):
+                    remote.queues.create("x")
+        thread.join(10)
+
+
+def test_urls_that_name_no_server_and_tokens_that_are_refused(here: Served) -> None:
+    for url in ("http://", "https://user:secret@host", "http://host?x=1"):
+        with pytest.raises(errors.UrlInvalid) as refused:
+            postroom.open(url)
+        assert "secret" not in str(refused.value)
+    with postroom.open(here.url, token="wrong") as remote, pytest.raises(errors.TokenRefused):
+        remote.count()
+
+
+def test_a_key_is_any_text_and_the_same_one_everywhere(here: Served) -> None:
+    here.room.queues.create("orders")
+    keys = ["käse", "注文 17", "a b", "😀", "%C3%A4", "Ã¤", "ä"]
+    with postroom.open(here.url, token=here.token) as remote:
+        first = [remote.send("orders", "x", idempotency_key=key).key for key in keys]
+        assert [remote.send("orders", "x", idempotency_key=key).key for key in keys] == first
+        assert len(set(first)) == len(keys), "no two of them are one on the way"
+        for wrong in (" a", "a ", "a\nb", "\ud800", "a\0"):
+            with pytest.raises((errors.ArgumentInvalid, errors.RequestInvalid)):
+                remote.send("orders", "x", idempotency_key=wrong)
+        batch = remote.send_many("orders", ["a", "b"], idempotency_key="Stück")
+        assert list(remote.send_many("orders", ["a", "b"], idempotency_key="Stück").keys) == list(batch.keys)
+    assert here.room.count("orders").queues[0].unprocessed == len(keys) + 2

@@ -1,0 +1,95 @@
+"""The whole interface, from its own description: seeded requests of schemathesis, right and wrong.
+
+Nothing is a failure of the server, an answer is what the description says, and no right is ignored.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from postroom.interfaces.http import openapi
+from postroom.interfaces.http.operations import OPERATIONS
+from postroom.interfaces.http.streams import STREAMS
+
+from .conftest import Served
+from .test_operations import World
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+#: They end what the others need, or take long: the other tests of this folder have them.
+LEFT_OUT = {"access.revoke_token", "access.withdraw", "queues.receive", "spheres.compensate", "station.sql"}
+
+
+def _ask(served: Served, operation: Any, examples: int) -> int:
+    """Requests to one operation, each with a token, and without; answers with how many."""
+    asked = 0
+
+    @seed(4711)
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=False,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=st.one_of(_strategies(operation)))
+    def ask(case: Any) -> None:
+        nonlocal asked
+        asked += 1
+        headers = {"Authorization": f"Bearer {served.token}"}
+        case.headers = {name: value for name, value in (case.headers or {}).items() if name.lower() != "authorization"}
+        response = case.call(base_url=served.url, headers=headers, timeout=30)
+        case.validate_response(response, checks=CHECKS)
+        if asked % 5 == 0:
+            bare = case.call(base_url=served.url, headers={"Authorization": "Bearer none"}, timeout=30)
+            assert bare.status_code in (401, 429), f"{case.method} {case.path} ignores who asks"
+
+    ask()
+    return asked
+
+
+def _strategies(operation: Any) -> list[Any]:
+    from schemathesis import GenerationMode
+
+    found = []
+    for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+        found.append(operation.as_strategy(generation_mode=mode))
+    return found
+
+
+def _whole(world: World, examples: int) -> tuple[int, int]:
+    served, _ = world
+    schema = schemathesis.openapi.from_dict(openapi.document())
+    operations: list[Any] = [each.ok() for each in schema.get_all_operations() if isinstance(each, Ok)]
+    assert len(operations) == len(OPERATIONS) + len(STREAMS), "none is forgotten"
+    operations = [each for each in operations if not each.definition.raw["operationId"].startswith("streams.")]
+    asked = 0
+    for operation in operations:
+        if operation.definition.raw["operationId"] not in LEFT_OUT:
+            asked += _ask(served, operation, examples)
+    with served.client() as client:
+        assert client.get("/health/ready").status_code == 200
+    return len(operations), asked
+
+
+def test_a_slice_of_requests_to_every_operation(world: World) -> None:
+    operations, asked = _whole(world, 3)
+    assert asked >= 2 * (operations - len(LEFT_OUT))
+
+
+@pytest.mark.slow
+def test_many_requests_to_every_operation(world: World) -> None:
+    operations, asked = _whole(world, 200)
+    assert asked >= 50 * (operations - len(LEFT_OUT))

@@ -1,0 +1,34 @@
+"""Messages of an editor, whole or not at all."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from postroom.interfaces.lsp import wire
+
+
+def test_what_is_written_is_read() -> None:
+    stream = io.BytesIO()
+    for number in (1, 2):
+        wire.write(stream, {"id": number, "result": "é"})
+    stream.seek(0)
+    assert [wire.read(stream)["id"] for _ in range(2)] == [1, 2]
+    with pytest.raises(wire.Closed):
+        wire.read(stream)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b"",
+        b"X: 1\r\n\r\n{}",
+        b"Content-Length: 9\r\n\r\n{}",
+        b"Content-Length: 2\r\n\r\n{]",
+        b"Content-Length: 99999999999\r\n\r\n",
+    ],
+)
+def test_what_is_no_message_ends_the_session(odd: bytes) -> None:
+    with pytest.raises(wire.Closed):
+        wire.read(io.BytesIO(odd))

@@ -1,0 +1,69 @@
+"""A browser of the tests: signing in, and pages that look as their kept pictures."""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from pathlib import Path
+
+from playwright.sync_api import Page
+from tests.interfaces.http.conftest import Served
+from tests.interfaces.web.conftest import PASSWORD, fail
+
+AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text()
+SECONDS = 30_000  # a bound, not a wait
+#: Pictures of the guide, and others that are only compared. POSTROOM_SCREENS=1 makes them again.
+SCREENS = Path(__file__).parents[3] / "docs" / "guide" / "images"
+README = Path(__file__).parents[3] / "docs" / "pictures"
+PICTURES = Path(__file__).parent / "pictures"
+#: How much two pictures differ: the mean of all points of both at 96 by 64, from 0 to 1.
+DIFFER = """async ([one, other]) => {
+  const points = async (text) => {
+    const image = new Image();
+    image.src = text;
+    await image.decode();
+    const canvas = Object.assign(document.createElement('canvas'), { width: 96, height: 64 });
+    const context = canvas.getContext('2d');
+    context.drawImage(image, 0, 0, 96, 64);
+    return context.getImageData(0, 0, 96, 64).data;
+  };
+  const [a, b] = [await points(one), await points(other)];
+  return a.reduce((sum, point, place) => sum + Math.abs(point - b[place]), 0) / a.length / 255;
+}"""
+
+
+def sign_in(page: Page, url: str, name: str) -> None:
+    page.goto(url)
+    page.get_by_label("Name").fill(name)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(lambda address: "/sign-in" not in address)
+
+
+def screen(page: Page, name: str, *, height: int = 780, folder: Path = SCREENS) -> None:
+    """The page looks as its kept picture, but for times and fonts."""
+    kept = folder / f"web-{name}.png"
+    width = (page.viewport_size or {"width": 1280})["width"]
+    clip = {"x": 0, "y": 0, "width": width, "height": height}
+    now = page.screenshot(animations="disabled", caret="hide", clip=clip)  # type: ignore[arg-type]
+    if os.environ.get("POSTROOM_SCREENS"):
+        folder.mkdir(exist_ok=True)
+        kept.write_bytes(now)
+    texts = [f"data:image/png;base64,{b64encode(content).decode()}" for content in (now, kept.read_bytes())]
+    with page.context.new_page() as blank:
+        assert blank.evaluate(DIFFER, texts) < 0.06, f"{name} has changed; look, and make it with POSTROOM_SCREENS=1"
+
+
+def failing(stage: Served) -> str:
+    """The key of an error message, of which there is at least one."""
+    found = [message.key for message in stage.room.queues.peek("errors", limit=1)]
+    return found[0] if found else fail(stage.room, "many")[0]
+
+
+def sphere(stage: Served) -> str:
+    """A sphere with two sends."""
+    if not stage.room.spheres.all():
+        made = stage.room.spheres.open("pay-1029")
+        made.send("orders", "<pay/>", compensation="<pay-back/>")
+        made.send("orders", "<letter/>", when="commit")
+    return stage.room.spheres.all()[0].id

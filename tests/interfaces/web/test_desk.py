@@ -1,0 +1,189 @@
+"""The desk: mail, forms at hand, dossiers, what waits; and what stands in their fields stays text."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from tests.interfaces.http.conftest import Served
+from tests.interfaces.web.conftest import Browser, browser
+
+PAYLOADS = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' autofocus onfocus=alert(1) x='",
+    "</textarea><svg onload=alert(1)>",
+    "{{ 7*7 }}{% include 'x' %}",
+    "javascript:alert(1)",
+    "<!--",
+    "-->",
+    "]]>",
+    "&lt;b&gt;&#60;i&#62;",
+    "\u202eevil\u2066",
+    "\n\n<h1>x",
+    "</title><base href=//evil>",
+]
+
+
+class Shape(HTMLParser):
+    """The elements of a page with the names of their attributes, and all its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, tuple[str, ...]]] = []
+        self.said = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, tuple(name for name, _ in attributes)))
+        self.said += " ".join(value or "" for _, value in attributes)
+
+    def handle_data(self, data: str) -> None:
+        self.said += data
+
+
+def addresses(office: Served, said: str) -> list[str]:
+    """A form that says the same in every field, and every page that shows it."""
+    ann = office.room.stations.admitted("Ann")
+    fields = {"No": 1, **dict.fromkeys(("Claimant", "Region", "Loss", "Remarks", "State"), said)}
+    key, mail = ann.create_many("CLAIM", [fields, fields])
+    ann.ship(mail, "Director")
+    ann.add_to_dossier("d", key)
+    return [
+        f"/desk/Director?mail={mail}",
+        f"/desk/Ann/forms/{key}",
+        "/desk/Ann/dossier?name=d",
+        f"/desk/Ann/query/CLAIM?find=1&open={key}",
+        f"/trace/{key}",
+    ]
+
+
+def shapes(office: Served, clerk: Browser, said: str) -> list[Shape]:
+    pages = [clerk.get(address) for address in addresses(office, said)]
+    assert [page.status_code for page in pages] == [200] * len(pages)
+    director, ann = (office.room.stations.admitted(name) for name in ("Director", "Ann"))
+    office_keys = [item.image.key for item in ann.inventory()]
+    ann.remove_from_dossier("d", *office_keys)
+    ann.ship(office_keys, "Ben")
+    director.get()
+    director.ship([item.image.key for item in director.inventory()], "Ben")
+    return [Shape(page.text) for page in pages]
+
+
+def test_what_is_stored_in_a_field_changes_no_pages_structure(office: Served, clerk: Browser) -> None:
+    plain = [shape.elements for shape in shapes(office, clerk, "plain")]
+    for payload in PAYLOADS:
+        found = shapes(office, clerk, payload)
+        assert [shape.elements for shape in found] == plain, payload
+        assert all(payload.strip().split("\n")[-1][:20] in shape.said for shape in found), payload
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_what_is_asked_for_changes_no_pages_structure(office: Served, clerk: Browser, payload: str) -> None:
+    for path, name in (("/desk/Ann/new/CLAIM", "field:Claimant"), ("/desk/Ann", "type"), ("/find", "q")):
+        shown = [clerk.client.get(f"{office.url}/web{path}", params={name: said}) for said in ("plain words", payload)]
+        assert Shape(shown[0].text).elements == Shape(shown[1].text).elements
+
+
+def test_mail_is_got_one_at_a_time_or_all(office: Served, clerk: Browser) -> None:
+    ben, ann = (office.room.stations.admitted(name) for name in ("Ben", "Ann"))
+    keys = ben.create_many("APPROVAL", [{"No": number} for number in range(4)])
+    ben.ship(keys, "Ann")
+    assert f"Got {keys[2]}." in clerk.post("/desk/Ann", do="get", key=keys[2]).text
+    assert [each.key for each in ann.mail()] == [keys[0], keys[1], keys[3]]
+    again = clerk.post("/desk/Ann", do="get", key=keys[2])
+    assert again.status_code == 409
+    assert "Nothing was changed" in again.text
+    assert "Got 3 forms." in clerk.post("/desk/Ann", do="all").text
+    assert ann.mail() == []
+    found = clerk.post("/desk/Ann", do="open", key="nonsense")
+    assert found.status_code == 400
+
+
+def test_chosen_forms_are_shipped_and_put_into_dossiers(office: Served, clerk: Browser) -> None:
+    ann = office.room.stations.admitted("Ann")
+    key = ann.create("APPROVAL", {"No": 1})
+    assert "Put 1 into a &amp; b." in clerk.post("/desk/Ann", do="dossier", dossier="a & b", key=key).text
+    assert "a &amp; b" in clerk.get("/desk/Ann").text
+    assert key.split(".")[1] in clerk.get("/desk/Ann/dossier?name=a+%26+b").text
+    assert clerk.post("/desk/Ann/dossier?name=a+%26+b", do="remove", key=key).url.path == "/web/desk/Ann"
+    refused = clerk.post("/desk/Ann", do="ship", key=key, to="Nowhere")
+    assert refused.status_code == 404
+    assert "There is no station Nowhere. Nothing was shipped." in refused.text
+    assert f'value="{key}" aria-label="Choose {key}" checked' in refused.text  # nothing is to be chosen or typed again
+    assert 'value="Nowhere" aria-invalid="true"' in refused.text
+    assert "Shipped 1 to Director." in clerk.post("/desk/Ann", do="ship", key=key, to="Director").text
+
+
+def test_whoever_works_at_one_station_sees_no_other(office: Served) -> None:
+    ann = browser(office.url)
+    ann.sign_in("Ann")
+    assert ann.get("/desk/Ann").status_code == 200
+    assert ann.get("/desk/Ben").status_code == 403
+    assert ann.post("/desk/Ben", do="all").status_code == 403
+    key = office.room.stations.admitted("Ann").create("APPROVAL", {"No": 1})
+    assert ann.get(f"/trace/{key}").status_code == 403  # as a program: look is a right of its own
+    assert "Its way" not in ann.get(f"/desk/Ann/forms/{key}").text
+    office.room.access.grant("Ann", "look", "station:Ann")
+    assert ann.get(f"/trace/{key}").status_code == 200
+    office.room.access.withdraw("Ann", "look", "station:Ann")
+    assert ann.get(f"/trace/{key}").status_code == 403
+    ann.client.close()
+
+
+def test_whoever_works_at_a_station_chooses_where_to_ship(office: Served, stranger: Browser) -> None:
+    """No right to look around is needed for it, neither by a page nor by a program."""
+    stranger.sign_in("Ann")
+    key = office.room.stations.admitted("Ann").create("APPROVAL", {"No": 1})
+    for page in ("/desk/Ann", f"/desk/Ann/forms/{key}"):
+        text = stranger.get(page).text
+        assert '<option value="Ben">' in text
+        assert '<option value="Ann">' not in text
+    with office.client(office.room.access.create_token("Ann", "others")) as program:
+        others = program.get("/stations/Ann/others").json()["stations"]
+        assert [other["station"] for other in others] == ["Ben", "Director"]
+        assert program.get("/stations/Ben/others").status_code == 403
+        assert program.get("/stations").status_code == 403
+
+
+def test_a_page_and_a_program_need_the_same_right_for_what_waits(office: Served, stranger: Browser) -> None:
+    """The right to work at a station shows the sets that wait there, and no others, to both."""
+    key = office.room.stations.admitted("Ann").create("CLAIM", {"No": 4242, "Claimant": "x", "Amount": "7"})
+    office.room.run(until_idle=True)
+    stranger.sign_in("Ann")
+    assert f'data-row="settle {key}"' in stranger.get("/desk/Ann").text
+    with office.client(office.room.access.create_token("Ann", "waits")) as program:
+        sets = program.get("/stations/Ann/working-sets").json()["waiting"]
+        assert key in [each["has"].get("claim") for each in sets]
+        assert program.get("/stations/Ben/working-sets").status_code == 403
+        assert program.get("/working-sets").status_code == 403
+    with office.client() as operator:
+        assert operator.get("/stations/Ben/working-sets").json()["waiting"] == []
+        assert operator.get("/stations/Nowhere/working-sets").status_code == 404
+
+
+def test_a_form_that_waits_in_the_mailbox_is_shown_there(office: Served, clerk: Browser) -> None:
+    ben = office.room.stations.admitted("Ben")
+    key = ben.create("CLAIM", {"No": 77, "Claimant": "Ida", "Amount": 5})
+    ben.ship(key, "Ann")
+    office.room.run(until_idle=True)  # a procedure acts on mail, too: it lacks an approval
+    waiting = clerk.get("/desk/Ann").text.partition('id="waiting"')[2]
+    (link,) = {each for each in re.findall(r'href="([^"]*)"', waiting) if key in each}
+    shown = clerk.client.get(office.url + link.replace("&amp;", "&"))
+    assert shown.status_code == 200
+    assert "Get and open" in shown.text
+
+
+def test_people_are_not_offered_what_procedures_fill_in(clerk: Browser) -> None:
+    page = clerk.get("/desk/Ann/new").text
+    assert "Fill in CLAIM" in page
+    assert "PROCEDURE ERROR" not in page
+
+
+def test_what_does_not_fit_is_said_once(clerk: Browser) -> None:
+    page = clerk.post(
+        "/desk/Ann/new/CLAIM", do="create", **{"field:No": "1", "field:Claimant": "x", "field:Amount": "3,5"}
+    )
+    assert "takes a number such as 12.50" in page.text
+    assert "CLAIM, field Amount" not in page.text

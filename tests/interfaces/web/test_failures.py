@@ -1,0 +1,191 @@
+"""Failures: grouped by cause, tried before they are sent again, sent again once; and what stands in them stays text."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.interfaces.http.conftest import Served
+from tests.interfaces.web.conftest import Browser, ask, browser, fail
+from tests.interfaces.web.test_desk import PAYLOADS, Shape
+
+from postroom.interfaces.web.failures import causes, failures
+from postroom.room import Postroom
+
+
+def answers(room: Postroom) -> list[str]:
+    return [message.body for message in room.queues.peek("answers")]
+
+
+def test_a_failure_is_found_edited_tried_and_sent_again_once(shop: Served, operator: Browser) -> None:
+    room = shop.room
+    keys = fail(room, "many", "few", "1.5")
+    (group,) = causes(failures(room))
+    assert group.what == "Cannot convert string \u2026 to an integer"
+    assert [each.key for each in group.failed] == keys
+    assert group.first <= group.last
+    shown = operator.get(f"/failures?key={keys[1]}").text
+    for said in ("Cannot convert string", "FORG0001", "look", "few", "shop.demaq:6"):
+        assert said in shown
+    journal = room.journal.last(1)[0].seq
+    wrong = operator.post(f"/failures?key={keys[1]}", do="try", key=keys[1], body=ask("none"))
+    assert wrong.status_code == 200
+    assert "fails again" in wrong.text
+    works = operator.post(f"/failures?key={keys[1]}", do="try", key=keys[1], body=ask("4"))
+    assert "&lt;answer&gt;5&lt;/answer&gt;" in works.text
+    assert ask("4").replace("<", "&lt;").replace(">", "&gt;") in works.text  # it is still in the field
+    assert room.journal.last(1)[0].seq == journal  # nothing was changed
+    done = operator.post(f"/failures?key={keys[1]}", do="retry", key=keys[1], body=ask("4"))
+    assert "Sent again to stock." in done.text
+    again = operator.post(f"/failures?key={keys[1]}", do="retry", key=keys[1], body=ask("4"))
+    assert again.status_code == 410
+    assert "Nothing was changed" in again.text
+    room.run(until_idle=True)
+    assert answers(room) == ["<answer>5</answer>"]
+    (made,) = room.queues.peek("answers")
+    story = [told.key for told in room.journal.trace(made.key, causes=True).messages]
+    assert keys[1] in story
+    assert [each.key for each in failures(room)] == [keys[0], keys[2]]
+
+
+def test_what_does_not_fit_is_refused_and_nothing_is_changed(shop: Served, operator: Browser) -> None:
+    (key,) = fail(shop.room, "many")
+    for action in ("try", "retry"):
+        refused = operator.post("/failures", do=action, key=key, body="<ask>")
+        assert refused.status_code == 400
+        assert "Nothing was changed" in refused.text
+    assert operator.post("/failures", do="retry", key="99999.99999", body="x").status_code == 404
+    sound = shop.room.send("answers", "<ok/>").key
+    assert operator.post("/failures", do="retry", key=sound, body="x").status_code == 400
+    shop.room.queues.set_password("stock", password="key")
+    shop.room.queues.disable("stock", password="key")
+    held = operator.post("/failures", do="retry", key=key, body=ask("1"))
+    assert held.status_code == 409
+    assert [each.key for each in failures(shop.room)] == [key]
+
+
+def test_all_of_a_cause_get_the_same_edit_and_the_rest_stays(shop: Served, operator: Browser) -> None:
+    keys = fail(shop.room, "1,0", "2,0", "many")
+    tried = operator.post("/failures", do="try-all", key=keys[0], find=",0", put="0").text
+    assert "2 work" in tried
+    assert "1 do not" in tried
+    done = operator.post("/failures", do="retry-all", key=keys[0], find=",0", put="0")
+    assert "Sent 2 again, 1 were not" in done.text
+    shop.room.run(until_idle=True)
+    assert answers(shop.room) == ["<answer>11</answer>", "<answer>21</answer>"]
+    assert [each.key for each in failures(shop.room)] == [keys[2]]
+
+
+def test_dead_letters_are_failures_too(shop: Served, operator: Browser) -> None:
+    room = shop.room
+    room.queues.create("work")
+    room.consumers.set_policy("work", attempts=1)
+    room.send("work", {"n": 1}, properties={"colour": "red"})
+    (leased,) = room.consumers.receive_many("work", count=1, lease=60)
+    leased.fail("no paper in tray 2")
+    (failed,) = failures(room)
+    assert failed.cause[0] == "no paper in tray \u2026"
+    assert "no paper in tray" in operator.get("/failures").text
+    tried = operator.post("/failures", do="try", key=failed.key, body='{"n": 2}').text
+    assert "No rule watches work" in tried
+    assert "Sent again to work." in operator.post("/failures", do="retry", key=failed.key, body='{"n": 2}').text
+    (message,) = room.queues.peek("work")
+    assert (message.value, dict(message.properties)) == ({"n": 2}, {"colour": "red"})
+
+
+def test_who_may_only_look_sends_nothing_and_who_may_nothing_sees_nothing(shop: Served) -> None:
+    (key,) = fail(shop.room, "many")
+    looker, nobody = browser(shop.url), browser(shop.url)
+    looker.sign_in("looker")
+    nobody.sign_in("nobody")
+    shown = looker.get("/failures")
+    assert shown.status_code == 200
+    assert "This needs the rights" in shown.text
+    for action in ("try", "retry", "try-all", "retry-all", "effect"):
+        for visitor in (looker, nobody):
+            answer = visitor.post("/failures", do=action, key=key, body=ask("1"), effect=1)
+            assert answer.status_code == 403, action
+    assert nobody.get("/failures").status_code == 403
+    assert [each.key for each in failures(shop.room)] == [key]
+    for visitor in (looker, nobody):
+        visitor.client.close()
+
+
+def test_payloads_in_a_failure_change_no_structure(shop: Served, operator: Browser) -> None:
+    room = shop.room
+    room.queues.create("work")
+    room.consumers.set_policy("work", attempts=1)
+    shapes = []
+    for said in ("plain", *PAYLOADS):
+        room.send("work", said, properties={"p": said})
+        (leased,) = room.consumers.receive_many("work", count=1, lease=60)
+        leased.fail(said)
+        (failed,) = failures(room)
+        page = operator.get(f"/failures?key={failed.key}")
+        assert page.status_code == 200
+        shapes.append(Shape(page.text).elements)
+        room.consumers.purge("work.dead")
+    assert all(shape == shapes[0] for shape in shapes)
+
+
+def test_a_failed_message_that_is_gone_is_taken_from_its_error_message(shop: Served, operator: Browser) -> None:
+    (key,) = fail(shop.room, "many <b/>")
+    shop.room.engine.sweep()
+    origin = shop.room.journal.show(key).cause
+    assert "no longer kept" in operator.get(f"/messages/{origin}").text
+    shown = operator.get(f"/failures?key={key}").text
+    assert "&lt;ask&gt;&lt;count&gt;many &lt;b/&gt;&lt;/count&gt;&lt;/ask&gt;" in shown
+    assert "Sent again" in operator.post("/failures", do="retry", key=key, body=ask("1")).text
+    shop.room.run(until_idle=True)
+    assert answers(shop.room) == ["<answer>2</answer>"]
+
+
+def test_two_who_retry_all_at_once_send_each_message_once(shop: Served, operator: Browser) -> None:
+    """Whoever is slower is told how many were sent, not that nothing was changed."""
+    keys = fail(shop.room, *(f"{number},0" for number in range(12)))
+    others = [browser(shop.url) for _ in range(2)]
+    with ThreadPoolExecutor(3) as pool:
+        for each in others:
+            each.client.cookies.update(operator.client.cookies)
+        tasks = [
+            pool.submit(each.post, "/failures", do="retry-all", key=keys[0], find=",0", put="0") for each in others
+        ]
+        done = [task.result() for task in tasks]
+    assert {answer.status_code for answer in done} <= {200, 404}
+    shop.room.run(until_idle=True)
+    assert sorted(answers(shop.room)) == sorted(f"<answer>{number * 10 + 1}</answer>" for number in range(12))
+    assert failures(shop.room) == []
+    for each in others:
+        each.client.close()
+
+
+TIDES = """create module yard errorqueue errors
+create queue tides kind basic mode persistent
+create queue notices kind basic mode persistent
+create property place as xs:string fixed queue tides value /tide/@place
+create property level as xs:string queue tides value "none"
+create rule warn for tides
+  if (/tide) then do enqueue <notice>{xs:integer(/tide/height) - 2}</notice> into notices
+"""
+
+
+def test_what_a_queue_computes_is_computed_again_for_what_is_sent_again(
+    shop: Served, operator: Browser, tmp_path: Path
+) -> None:
+    """Nobody may set such a property, so a message with one could not be sent again."""
+    room = shop.room
+    (tmp_path / "yard.demaq").write_text(TIDES)
+    room.load(tmp_path / "yard.demaq")
+    body = "<tide place='{}'><height>{}</height></tide>"
+    room.send("tides", body.format("pier", "high"), format="xml", properties={"level": "spring"})
+    room.run(until_idle=True)
+    (failed,) = failures(room)
+    mended = body.format("quay", "9")
+    tried = operator.post("/failures", do="try", key=failed.key, body=mended)
+    assert "&lt;notice&gt;7&lt;/notice&gt;" in tried.text
+    assert "Sent again to tides." in operator.post("/failures", do="retry", key=failed.key, body=mended).text
+    (again,) = room.queues.peek("tides")
+    assert (again.properties["place"], again.properties["level"]) == ("quay", "spring")
+    assert again.properties["sender"] == "operator"
+    room.run(until_idle=True)
+    assert [message.body for message in room.queues.peek("notices")] == ["<notice>7</notice>"]

@@ -1,0 +1,117 @@
+"""The graph as a picture and a table, with subscriptions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.interfaces.http.conftest import Served
+from tests.interfaces.web.conftest import PASSWORD, Browser, browser
+
+from postroom.flows.graph.inspection import ArcShown, GraphShown
+from postroom.interfaces.web.flow_page import arc_rates, placed
+
+TRADES = """domain trading
+space Trades : [issue: string, price: int]
+space Big : [issue: string, price: int]
+arc big : Trades -> Big select [price: p > 100]
+"""
+
+
+def test_the_graph_is_drawn_and_told(shop: Served, operator: Browser, tmp_path: Path) -> None:
+    assert "No arcs." in operator.get("/flows").text
+    (tmp_path / "trades.flow").write_text(TRADES)
+    shop.room.load(tmp_path / "trades.flow")
+    shop.room.flows.add_principal("client", PASSWORD)
+    shop.room.flows.client("client", PASSWORD).subscribe("Big")
+    boxes = placed(shop.room.flows.graph())
+    assert boxes["Trades"].x < boxes["Big"].x
+    text = operator.get("/flows").text
+    assert text.count("<rect ") == len(boxes)
+    for said in ("<path d=", "price", "enabled", "client", "connected"):
+        assert said in text
+
+
+POLICY = """allow keeper : addArc, deleteArc, addSpace, deleteSpace, disableArc, enableArc
+allow * : requestDeleteArc
+"""
+
+
+def state(shop: Served, arc: str) -> str | None:
+    return next((each.state for each in shop.room.flows.graph().arcs if each.name == arc), None)
+
+
+def opened(shop: Served, folder: Path) -> tuple[Browser, Browser, Browser]:
+    """A keeper whom the domain allows everything, a clerk who may publish there, and one who may only look."""
+    (folder / "trades.flow").write_text(TRADES + POLICY)
+    shop.room.load(folder / "trades.flow")
+    found = []
+    for name in ("keeper", "clerk", "watcher"):
+        shop.room.flows.add_principal(name, PASSWORD)
+        shop.room.access.grant(name, "look", "*")
+        if name != "watcher":
+            shop.room.access.grant(name, "publish", "meta:trading")
+        found.append(browser(shop.url))
+        found[-1].sign_in(name)
+    return found[0], found[1], found[2]
+
+
+def test_the_graph_is_changed_as_far_as_its_domain_allows(shop: Served, tmp_path: Path) -> None:
+    keeper, *_ = several = opened(shop, tmp_path)
+    assert "Disable<span" in keeper.get("/flows").text
+    assert "disableArc in trading" in keeper.post("/flows", do="disableArc", domain="trading", arc="big").text
+    assert state(shop, "big") == "disabled"
+    text = keeper.get("/flows").text
+    assert "Enable<span" in text
+    assert "Disable<span" not in text
+    assert "DisableArc" in text  # the meta-space tells it
+    assert "arcName big" in text
+    keeper.post("/flows", do="enableArc", domain="trading", arc="big")
+    assert state(shop, "big") == "enabled"
+    more = {"domain": "trading", "space": "Small", "type": "[issue: string, price: int]"}
+    assert keeper.post("/flows", do="addSpace", **more).status_code == 200
+    ends = {"domain": "trading", "arc": "small", "source": "Trades", "target": "Small"}
+    keeper.post("/flows", do="addArc", **ends, func="Select", pattern="[price: p < 5]")
+    keeper.post("/flows", do="addArc", **{**ends, "arc": "all"}, func="Merge")
+    shape = {"func": "Transform", "pattern": "[issue: i, price: p]", "result": "[issue: i, price: p * 2]"}
+    keeper.post("/flows", do="addArc", **{**ends, "arc": "twice"}, **shape)
+    shop.room.flows.publish("Trades", {"issue": "A", "price": 3})
+    shop.room.run(until_idle=True)
+    assert sorted(message.value["price"] for message in shop.room.queues.peek("Small")) == [3, 3, 6]
+    for name in ("small", "all", "twice"):
+        keeper.post("/flows", do="deleteArc", domain="trading", arc=name)
+        assert state(shop, name) is None
+    for visitor in several:
+        visitor.client.close()
+
+
+def test_whom_the_domain_does_not_allow_it_changes_nothing(shop: Served, tmp_path: Path) -> None:
+    keeper, clerk, watcher = several = opened(shop, tmp_path)
+    version = shop.room.flows.graph().version
+    text = clerk.get("/flows").text
+    assert "Ask for its removal" in text
+    assert "Disable<span" not in text
+    refused = clerk.post("/flows", do="disableArc", domain="trading", arc="big")
+    assert refused.status_code == 403
+    assert "clerk may not disableArc in the domain trading" in refused.text
+    assert "This needs the right publish on meta:trading." in watcher.get("/flows").text
+    assert watcher.post("/flows", do="requestDeleteArc", domain="trading", arc="big").status_code == 403
+    for odd in ({"domain": "nowhere", "arc": "big"}, {"domain": "trading"}, {"domain": "", "arc": "x"}):
+        assert clerk.post("/flows", do="disableArc", **odd).status_code in (400, 403, 404), odd
+    wrong = {"domain": "trading", "arc": "x", "source": "Trades", "target": "Big"}
+    for more in ({"func": "Odd"}, {"func": "Select", "pattern": "[price"}, {"func": "Transform"}):
+        assert keeper.post("/flows", do="addArc", **wrong, **more).status_code in (400, 422), more
+    assert (shop.room.flows.graph().version, state(shop, "big")) == (version, "enabled")
+    assert (
+        "requestDeleteArc in trading" in clerk.post("/flows", do="requestDeleteArc", domain="trading", arc="big").text
+    )
+    assert "RequestDeleteArc" in watcher.get("/flows").text
+    for visitor in several:
+        visitor.client.close()
+
+
+def test_an_arc_has_the_rate_of_what_it_alone_delivers() -> None:
+    def arc(name: str, target: str) -> ArcShown:
+        return ArcShown(name, ("d",), "S", target, "", False, "enabled", 0)
+
+    graph = GraphShown(1, {}, (), (arc("only", "A"), arc("one", "B"), arc("other", "B")), (), ())
+    assert arc_rates(graph, {"S": 9.0, "A": 2.0, "B": 5.0}) == {"d:only": 2.0, "d:one": None, "d:other": None}

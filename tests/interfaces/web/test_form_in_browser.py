@@ -1,0 +1,113 @@
+"""Forms in a real browser: what only a browser shows of how they are drawn, kept as drafts and printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.interfaces.http.conftest import Served
+
+NARROW = """type RECEIPT
+| Nr: ____   Paid on: __________ |
+| Sum: ______ Said: ____________ |
+field Nr      int     free
+field Paid on date    free
+field Sum     decimal free
+field Said    string  required
+"""
+
+
+@pytest.fixture(scope="module")
+def receipts(stage: Served, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A form with a blank for a date that has no room for the sign of a calendar."""
+    file: Path = tmp_path_factory.mktemp("receipts") / "receipt.form"
+    file.write_text(NARROW)
+    stage.room.load(file)
+    return f"{stage.url}/web/desk/Director"
+
+
+def test_a_narrow_date_is_picked_by_keys_and_the_page_goes_on(receipts: str, page: Page) -> None:
+    """A blank without the button of a calendar once ended the script of the page: no keys, no draft, no print."""
+    page.goto(f"{receipts}/new/RECEIPT")
+    page.get_by_label("Said:").fill("thanks")
+    expect(page.locator("[data-draft-said]")).to_contain_text("draft kept at")
+    page.get_by_label("Paid on:").focus()
+    page.keyboard.press("Alt+ArrowDown")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    page.get_by_label("Paid on:").fill("2026-11-17")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url("**/forms/**")
+    expect(page.get_by_label("Paid on:")).to_have_value("2026-11-17")
+
+
+def test_a_form_is_printed_and_nothing_else(stage: Served, receipts: str, page: Page) -> None:
+    key = stage.room.stations.admitted("Director").create("RECEIPT", {"Said": "printed", "Sum": 5})
+    mail = stage.room.stations.admitted("Director").create("RECEIPT", {"Said": "mailed"})
+    stage.room.stations.admitted("Director").ship(mail, "Ben")
+    page.emulate_media(media="print")
+    for address in (f"{receipts}/forms/{key}", f"{stage.url}/web/trace/{key}", f"{stage.url}/web/desk/Ben?mail={mail}"):
+        page.goto(address)
+        expect(page.locator(".paper").first).to_be_visible()
+        expect(page.locator(".paper")).to_contain_text("RECEIPT")
+        seen = page.evaluate(
+            "[...document.querySelectorAll('body *')].filter((each) => each.checkVisibility()"
+            " && !each.closest('.paper') && !each.querySelector('.paper')).map((each) => each.outerHTML.slice(0, 80))"
+        )
+        assert seen == [], address
+    page.goto(f"{stage.url}/web/overview")  # a page without a form is printed as it is
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+
+
+def test_a_form_is_not_shipped_before_its_draft_is_saved(stage: Served, receipts: str, page: Page) -> None:
+    """Also if the draft was written before, and is brought back with the page."""
+    key = stage.room.stations.admitted("Director").create("RECEIPT", {"Said": "draft"})
+    page.goto(f"{receipts}/forms/{key}")
+    ship = page.get_by_role("button", name="Ship")
+    expect(ship).to_be_enabled()
+    page.get_by_label("Sum:").fill("7")
+    expect(ship).to_be_disabled()
+    page.goto(receipts)
+    page.goto(f"{receipts}/forms/{key}")
+    expect(page.get_by_label("Sum:")).to_have_value("7")
+    expect(ship).to_be_disabled()
+    page.get_by_role("button", name="Save").click()
+    expect(ship).to_be_enabled()
+
+
+def test_errors_stand_below_their_line_and_stretch_nothing(receipts: str, page: Page) -> None:
+    page.goto(f"{receipts}/new/RECEIPT")
+    before = page.locator(".paper").bounding_box()
+    for name in ("Nr", "Paid on", "Sum"):
+        page.get_by_label(f"{name}:").fill("a text that is none")
+    page.get_by_role("button", name="Create").click()
+    expect(page.locator(".error")).to_have_count(4)
+    after = page.locator(".paper").bounding_box()
+    assert before is not None
+    assert after is not None
+    assert after["width"] == before["width"]
+    edge = page.get_by_label("Sum:").evaluate("(field) => getComputedStyle(field).borderBottomWidth")
+    assert edge == "2px"  # wrong is marked by more than a colour
+
+
+def test_every_blank_is_underlined(receipts: str, page: Page) -> None:
+    page.goto(f"{receipts}/new/RECEIPT")
+    edges = page.evaluate(
+        "[...document.querySelectorAll('.paper [data-field]')].map((each) => getComputedStyle(each).borderBottomWidth)"
+    )
+    assert edges == ["1px"] * 4
+
+
+def test_first_fields_are_seen_on_a_phone_and_in_one_line_beside(stage: Served, receipts: str, page: Page) -> None:
+    stage.room.stations.admitted("Director").create("RECEIPT", {"Said": "a long text " * 20})
+    page.goto(f"{receipts}?type=RECEIPT")
+    first = page.locator("#held .first-fields").first
+    for width in (1280, 400):
+        page.set_viewport_size({"width": width, "height": 900})
+        expect(first).to_contain_text("a long text")
+        box = page.locator("#held td.fields").first.bounding_box()
+        assert box is not None
+        assert box["width"] > 150
+        assert box["height"] < 40
+    page.set_viewport_size({"width": 1280, "height": 900})

@@ -1,0 +1,94 @@
+"""Forms that are created and modified: what does not fit is said, and nobody overwrites what they have not seen."""
+
+from __future__ import annotations
+
+import re
+
+from tests.interfaces.http.conftest import Served
+from tests.interfaces.web.conftest import Browser
+
+
+def seen(text: str) -> str:
+    found = re.search(r'name="seen" value="(\w+)"', text)
+    assert found is not None
+    return found[1]
+
+
+def make(office: Served, **fields: object) -> str:
+    return office.room.stations.admitted("Ann").create("CLAIM", {"No": 1, "Claimant": "x", **fields})
+
+
+def test_all_that_does_not_fit_is_said_at_once_and_nothing_is_made(office: Served, clerk: Browser) -> None:
+    ann = office.room.stations.admitted("Ann")
+    before = len(ann.inventory())
+    fields = {"field:No": "a", "field:Amount": "1,1", "field:Loss Date": "never", "field:KEY": "00001.00001"}
+    found = clerk.post("/desk/Ann/new/CLAIM", do="create", **fields)
+    assert found.status_code == 422
+    assert "4 fields do not fit, and nothing is created yet" in found.text
+    assert found.text.count('aria-invalid="true"') == 4
+    assert 'value="1,1"' in found.text
+    assert len(ann.inventory()) == before
+
+
+def test_only_what_was_changed_is_written(office: Served, clerk: Browser) -> None:
+    key = make(office, Remarks="a\nb  c", Region="north")
+    path = f"/desk/Ann/forms/{key}"
+    text = clerk.get(path).text
+    assert "Region" in text
+    assert 'name="field:Region"' not in text  # it was entered for good
+    assert 'name="field:KEY"' not in text
+    fields = {"field:Remarks": "a\r\nb  c", "field:State": "new", "field:Amount": ""}
+    assert "Saved 1 field." in clerk.post(path, do="save", seen=seen(text), **fields).text
+    image = office.room.stations.admitted("Ann").show(key)
+    assert image.fields["Remarks"] == "a\nb  c"
+    assert image.fields["State"] == "new"
+    assert len(office.room.journal.trace(key)) == 2
+    text = clerk.get(path).text
+    assert "Saved 1 field." in clerk.post(path, do="save", seen=seen(text), **{"field:State": ""}).text
+    assert office.room.stations.admitted("Ann").show(key).fields["State"] is None
+
+
+def test_what_someone_else_has_written_meanwhile_is_not_overwritten(office: Served, clerk: Browser) -> None:
+    key = make(office)
+    path = f"/desk/Ann/forms/{key}"
+    text = clerk.get(path).text
+    office.room.stations.admitted("Ann").modify(key, {"State": "theirs"})
+    found = clerk.post(path, do="save", seen=seen(text), **{"field:State": "mine"})
+    assert found.status_code == 409
+    assert "Someone has written on this form" in found.text
+    assert office.room.stations.admitted("Ann").show(key).fields["State"] == "theirs"
+    assert "Saved 1 field." in clerk.post(path, do="save", seen=seen(found.text), **{"field:State": "mine"}).text
+
+
+def test_fixed_and_automatic_fields_cannot_be_written_past_the_page(office: Served, clerk: Browser) -> None:
+    key = make(office, Region="north")
+    path = f"/desk/Ann/forms/{key}"
+    for name, value in (("No", "2"), ("Region", "south"), ("From", "Ben"), ("DATE", "1999-01-01"), ("Odd", "x")):
+        found = clerk.post(path, do="save", seen=seen(clerk.get(path).text), **{f"field:{name}": value})
+        assert found.status_code == 422
+    assert office.room.stations.admitted("Ann").show(key).fields["Region"] == "north"
+    assert len(office.room.journal.trace(key)) == 1
+
+
+def test_copies_shipping_and_dossiers(office: Served, clerk: Browser) -> None:
+    key = make(office)
+    path = f"/desk/Ann/forms/{key}"
+    assert clerk.post(path, do="copy", count=3).text.count("Made 0") == 1
+    for wrong in ("0", "-1", "x", "1000000000", ""):
+        assert clerk.post(path, do="copy", count=wrong).status_code in (200, 400)
+    assert "Put into urgent." in clerk.post(path, do="dossier", dossier="urgent").text
+    assert "It is in urgent already." in clerk.post(path, do="dossier", dossier="urgent").text
+    refused = clerk.post(path, do="ship", to="Bem")
+    assert refused.status_code == 404
+    assert "There is no station Bem; did you mean Ben?" in refused.text
+    assert 'value="Bem" required aria-invalid="true" aria-describedby="to-error"' in refused.text
+    assert clerk.post(path, do="ship", to="").status_code == 400
+    assert f"Shipped {key} to Ben." in clerk.post(path, do="ship", to="Ben").text
+    assert clerk.get(path).status_code == 409  # it has left
+
+
+def test_a_key_that_is_none_and_one_that_never_was(clerk: Browser) -> None:
+    assert clerk.get("/desk/Ann/forms/nonsense").status_code == 400
+    assert clerk.get("/desk/Ann/forms/99999.99999").status_code in (404, 409)
+    assert clerk.get("/trace/99999.99999").status_code == 404
+    assert clerk.get("/desk/Ann/new/NOTHING").status_code == 404

@@ -1,0 +1,108 @@
+"""The session of a program: partial messages, and receives that its next verb makes final."""
+
+from __future__ import annotations
+
+import pytest
+
+from postroom.errors import BodyTooLarge, OutputFailed
+from postroom.limits import BODY_BYTES_MAX
+from postroom.queues.segments import Area, End
+from postroom.queues.sessions import QueueSession
+from postroom.room import Postroom
+
+IN, OUT, OTHER = ("in",), ("out",), ("other",)
+
+
+@pytest.fixture
+def session(room: Postroom) -> QueueSession:
+    for name in ("in", "out", "other"):
+        room.queues.create(name, password="PW")
+    return room.queues.session()
+
+
+def bodies(room: Postroom, queue: str) -> list[str]:
+    return [message.body for message in room.peek(queue)]
+
+
+def test_nobody_sees_a_message_before_its_end(room: Postroom, session: QueueSession) -> None:
+    assert session.send([OUT], "AB", End.PARTIAL) == ["00"]
+    assert session.send([OUT, OTHER], "CD", End.SEGMENT) == ["00", "00"]
+    assert bodies(room, "out") == bodies(room, "other") == []
+    assert session.send([OUT], "EF", End.GROUP) == ["00"]
+    (message,) = room.peek("out")
+    assert (message.body, message.properties) == ("ABCDEF", {"segments": "4,2", "end": "EGI"})
+    assert session.send([OTHER], "", End.MESSAGE) == ["00"]
+    assert bodies(room, "other") == ["CD"]
+
+
+def test_partial_messages_are_purged_and_go_with_their_program(room: Postroom, session: QueueSession) -> None:
+    session.send([OUT, OTHER], "AB", End.SEGMENT)
+    assert session.purge([OUT, ("nowhere",)]) == ["00", "20"]
+    assert session.purge([OUT]) == ["70"]
+    session.close()
+    again = room.queues.session()
+    again.send([OTHER], "only this")
+    assert bodies(room, "other") == ["only this"]
+
+
+def test_each_destination_has_its_status_and_a_refused_send_can_be_repeated(
+    room: Postroom, session: QueueSession
+) -> None:
+    room.queues.disable("out", password="PW", output_only=True)
+    room.queues.disable("other", password="PW")
+    assert session.send([OUT, OTHER, ("nowhere",)], "x", End.SEGMENT) == ["10", "10", "20"]
+    assert session.send([OUT, OTHER, ("nowhere",)], "y") == ["10", "92", "20"]
+    room.queues.enable("other", password="PW")
+    assert session.send([OTHER], "y") == ["00"]
+    assert bodies(room, "out") == bodies(room, "other") == ["xy"]
+
+
+def test_a_receive_is_final_with_the_next_send_in_the_same_commit(room: Postroom, session: QueueSession) -> None:
+    room.send("in", "order")
+    assert session.receive(IN, area=Area(80)).message is not None
+    session.send([OUT], "answer")
+    session.close(orderly=False)
+    assert (bodies(room, "in"), bodies(room, "out")) == ([], ["answer"])
+    assert room.journal.verify().differences == ()
+
+
+@pytest.mark.parametrize("orderly", [True, False])
+def test_what_was_received_last_is_back_unless_the_program_ended_in_order(
+    room: Postroom, session: QueueSession, orderly: bool
+) -> None:
+    for text in ("one", "two"):
+        room.send("in", text)
+    assert session.receive(IN).message.body == "one"  # type: ignore[union-attr]
+    assert session.receive(IN).message.body == "two"  # type: ignore[union-attr]
+    session.send([OUT], "half", End.SEGMENT)  # no message yet, so nothing is final by it
+    session.close(orderly=orderly)
+    assert bodies(room, "in") == ([] if orderly else ["two"])
+
+
+def test_nothing_is_sent_for_a_message_that_another_has_by_now(room: Postroom, session: QueueSession) -> None:
+    room.send("in", "order")
+    session.receive(IN)
+    room._parts.store.transact(
+        "give-back", lambda tx: [tx.handouts.give_back(each, "test") for each in tx.handouts.all()]
+    )
+    with pytest.raises(OutputFailed):
+        session.send([OUT], "answer")
+    assert (bodies(room, "in"), bodies(room, "out")) == (["order"], [])
+
+
+def test_two_sessions_of_a_process_have_locks_of_their_own(room: Postroom, session: QueueSession) -> None:
+    room.queues.send_segments("in", ["one", "two"])
+    other = room.queues.session()
+    assert session.receive(IN, segment=True).message.body == "one"  # type: ignore[union-attr]
+    with pytest.raises(Exception, match="locked"):
+        other.receive(IN, segment=True, wait=0)
+    session.close(orderly=False)
+    assert other.receive(IN, segment=True, wait=0).message.body == "one"  # type: ignore[union-attr]
+    other.close()
+
+
+def test_a_partial_message_has_the_bound_of_a_message(session: QueueSession) -> None:
+    half = "x" * (BODY_BYTES_MAX // 2 + 1)
+    session.send([OUT], half, End.PARTIAL)
+    with pytest.raises(BodyTooLarge):
+        session.send([OUT], half, End.PARTIAL)

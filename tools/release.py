@@ -1,0 +1,104 @@
+"""Makes a release in dist/: sdist, wheel, a software bill of materials and checksums.."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DIST = ROOT / "dist"
+
+
+def moment() -> int:
+    """The time of the commit: archives say it of all their files."""
+    told = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return int(told.stdout)
+
+
+def build() -> list[Path]:
+    """The sdist and the wheel, made by the project's own build backend without fetching anything."""
+    DIST.mkdir(exist_ok=True)
+    for old in DIST.glob("postroom-*"):
+        old.unlink()
+    shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)  # it may have modules that are gone
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(moment())}
+    for made in ("build_sdist", "build_wheel"):
+        program = f"import sys; from setuptools import build_meta; build_meta.{made}(sys.argv[1])"
+        command = [sys.executable, "-W", "ignore", "-c", program, str(DIST)]
+        subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
+    (sdist,) = DIST.glob("postroom-*.tar.gz")
+    _settle(sdist)
+    return sorted(DIST.glob("postroom-*"))
+
+
+def _settle(sdist: Path) -> None:
+    """Write an archive anew with one time, one owner and one order: setuptools takes those of this machine."""
+    with tarfile.open(sdist) as source:
+        members = [(each, source.extractfile(each)) for each in source.getmembers()]
+        plain = io.BytesIO()
+        with tarfile.open(fileobj=plain, mode="w", format=tarfile.PAX_FORMAT) as target:
+            for member, content in sorted(members, key=lambda pair: pair[0].name):
+                member.mtime, member.uid, member.gid, member.uname, member.gname = moment(), 0, 0, "", ""
+                member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+                member.pax_headers = {}
+                target.addfile(member, content)
+    sdist.write_bytes(gzip.compress(plain.getvalue(), mtime=0))
+
+
+def bill(version: str) -> dict[str, object]:
+    """What is installed with it, in CycloneDX: the packages of the run-time lock with their hashes and licences."""
+    lock = (ROOT / "requirements-run.lock").read_text()
+    table = (ROOT / "docs" / "reference" / "licences.md").read_text()
+    licences = dict(re.findall(r"^\| ([a-z0-9-]+) \| [0-9]\S* \| ([^|]+?) \|", table, re.MULTILINE))
+    components = []
+    pinned_with = re.compile(r"^([a-z0-9-]+)==(\S+) \\\n((?:    --hash=\S+(?: \\)?\n)+)", re.MULTILINE)
+    for name, pinned, hashes in pinned_with.findall(lock):
+        digests = re.findall("sha256:([0-9a-f]{64})", hashes)
+        components.append(
+            {
+                "type": "library",
+                "name": name,
+                "version": pinned,
+                "purl": f"pkg:pypi/{name}@{pinned}",
+                "licenses": [{"license": {"name": licences[name]}}],
+                "externalReferences": [
+                    {
+                        "type": "distribution",
+                        "url": f"pkg:pypi/{name}@{pinned}",
+                        "hashes": [{"alg": "SHA-256", "content": each} for each in digests],
+                    }
+                ],
+            }
+        )
+    own = {"type": "application", "name": "postroom", "version": version, "purl": f"pkg:pypi/postroom@{version}"}
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": {"component": {**own, "licenses": [{"license": {"id": "Apache-2.0"}}]}},
+        "components": components,
+    }
+
+
+def main() -> int:
+    files = build()
+    version = files[0].name.split("-")[1].removesuffix(".tar.gz")
+    sbom = DIST / f"postroom-{version}.cdx.json"
+    sbom.write_text(json.dumps(bill(version), indent=1) + "\n")
+    sums = "".join(f"{hashlib.sha256(each.read_bytes()).hexdigest()}  {each.name}\n" for each in (*files, sbom))
+    (DIST / "SHA256SUMS").write_text(sums)
+    sys.stdout.write(sums)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
