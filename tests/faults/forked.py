@@ -9,9 +9,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from multiprocessing.connection import wait
 from pathlib import Path
 
 from tests.passwords import cheap
@@ -30,6 +32,9 @@ _SERVER.set_forkserver_preload(
         *("postroom.store.sqlite.store", "postroom.store.postgres", "pandas"),  # imported when they are first needed
     ]
 )
+#: Each start reads the exit codes of all children that have ended, and a code can be read only once: of two threads
+#: that read at the same time, the second would be told 255.
+_CODES = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -45,12 +50,16 @@ def run(work: Callable[..., object], *arguments: object, folder: Path, fault: st
     """Let a function work in a process of its own, with a fault point armed as POSTROOM_FAULT would have it."""
     said, complaints = folder / "said", folder / "complaints"
     process = _SERVER.Process(target=_run, args=(work, arguments, fault, said, complaints))
-    process.start()
-    process.join(seconds)
-    if process.exitcode is None:
+    with _CODES:
+        process.start()
+    in_time = wait([process.sentinel], seconds)
+    if not in_time:
         process.kill()
+    with _CODES:
         process.join()
+    if not in_time:
         raise AssertionError(f"not at its end after {seconds} seconds: {complaints.read_text()[-2000:]}")
+    assert process.exitcode is not None
     return Ended(process.exitcode, said.read_text(), complaints.read_text())
 
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from tests.faults.here import evaluate_here
 from tests.faults.upkeep_workload import write_here
-from tests.golden.make import COMMITS, file_of
+from tests.golden.make import COMMITS, KEPT, file_of
 
 import postroom
 from postroom.engine import archiving
@@ -22,6 +22,7 @@ from postroom.store.upkeep import portable
 #: Since this one every line of the journal says all that a replay needs.
 WHOLE = 7
 QUICK = {("sqlite", 1), ("sqlite", 6), ("sqlite", 14), ("sqlite", 25), ("postgres", 1), ("postgres", 25)}
+SCHEMAS = (*COMMITS, *KEPT)
 #: They came together with a later one, so that no room ever ended with them.
 AT_ONCE = (19, 20, 21, 26)
 
@@ -43,15 +44,15 @@ def on_postgres(schema: int, tmp_path: Path, url: str, monkeypatch: pytest.Monke
 
 
 def test_there_is_one_of_every_version() -> None:
-    assert set(COMMITS) == set(range(1, len(MIGRATIONS))) - set(AT_ONCE)
-    assert all(file_of(schema).is_file() for schema in COMMITS)
+    assert set(SCHEMAS) == set(range(1, len(MIGRATIONS))) - set(AT_ONCE)
+    assert all(file_of(schema).is_file() for schema in SCHEMAS)
 
 
 #: In every run the first and the last on PostgreSQL, and some on SQLite; all of them with the slow batteries.
 CASES = [
     pytest.param(kind, schema, marks=() if (kind, schema) in QUICK else pytest.mark.slow)
     for kind in ("sqlite", "postgres")
-    for schema in COMMITS
+    for schema in SCHEMAS
 ]
 
 
