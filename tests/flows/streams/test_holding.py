@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import postroom
 from postroom.errors import LeaseHeld, StreamCheckpoint
 from postroom.flows.streams.holding import StreamHold
 from postroom.room import Postroom
+from postroom.store.files import disk
 
 
 def hold(room: Postroom, folder: Path, *sources: str, owner: str | None = None) -> StreamHold:
@@ -62,6 +64,43 @@ def test_checkpoints_of_other_rooms_and_lost_ones_are_refused(room: Postroom, tm
         two = hold(other, tmp_path)
         with two.held(ignore), pytest.raises(StreamCheckpoint, match="of another room"):
             two.open(restart=False)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"check', "\x00\x00", "1"])
+def test_a_checkpoint_that_cannot_be_read_is_told(room: Postroom, tmp_path: Path, text: str) -> None:
+    one = hold(room, tmp_path)
+    with one.held(ignore):
+        one.open(restart=False)
+        (one.folder / "stream.json").write_text(text)
+        with pytest.raises(StreamCheckpoint, match=r"is damaged: stream\.json cannot be read"):
+            one.open(restart=False)
+        one.open(restart=True)
+        one.open(restart=False)
+
+
+def test_a_checkpoint_is_on_disk_under_its_name_before_the_stream_begins(
+    room: Postroom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = list[str]()
+    synced, replaced = disk.sync, os.replace
+
+    def sync(place: Path) -> None:
+        steps.append(f"sync {place.name}")
+        synced(place)
+
+    def replace(part: Path, file: Path) -> None:
+        steps.append(f"name {file.name}")
+        replaced(part, file)
+
+    monkeypatch.setattr(disk, "sync", sync)
+    monkeypatch.setattr(Path, "replace", replace)
+    one = hold(room, tmp_path / "streams")
+    with one.held(ignore):
+        one.open(restart=False)
+        assert steps[:4] == ["sync .stream.json.part", "name stream.json", "sync B", "sync streams"]
+        steps.clear()
+        one.open(restart=False)
+        assert steps == []  # it says so already
 
 
 def test_two_streams_that_become_one_are_told(room: Postroom, tmp_path: Path) -> None:

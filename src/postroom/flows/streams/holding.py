@@ -15,6 +15,7 @@ from postroom.flows.graph.streamed import behind
 from postroom.flows.graph.versions import RoomGraphs
 from postroom.flows.language.definitions import Collapse, Meet
 from postroom.limits import ENGINE_LEASE_SECONDS
+from postroom.store.files.disk import write_whole
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.streams import Stream
@@ -91,7 +92,7 @@ class StreamHold:
             self._forget()
         place = self.folder / _FILE
         self.folder.mkdir(parents=True, exist_ok=True)
-        known = json.loads(place.read_text())["checkpoint"] if place.exists() else None
+        known = self._written(place)
 
         def work(tx: Transaction) -> str:
             self.check(tx)
@@ -106,7 +107,17 @@ class StreamHold:
             return stream.checkpoint
 
         checkpoint = self._store.transact("stream-open", work)
-        place.write_text(json.dumps({"checkpoint": checkpoint}))
+        if checkpoint != known:
+            write_whole(place, json.dumps({"checkpoint": checkpoint}))
+
+    def _written(self, place: Path) -> str | None:
+        """Which checkpoint the folder says it is."""
+        try:
+            return str(json.loads(place.read_text(encoding="utf-8"))["checkpoint"])
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._mismatch(f"damaged: {_FILE} cannot be read") from error
 
     def follow(self, sources: Sequence[str]) -> None:
         """The graph has given the stream other sources."""

@@ -25,3 +25,13 @@ def sync_way(folder: Path) -> None:
     for parent in folder.resolve().parents:
         with contextlib.suppress(PermissionError):
             sync(parent)
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Return when a file says a text, on disk with its name; a crash before leaves it as it was."""
+    part = file.with_name(f".{file.name}.part")
+    part.touch(0o600)
+    part.write_text(text, encoding="utf-8")
+    sync(part)
+    part.replace(file)
+    sync_way(file.parent)
