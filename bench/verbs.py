@@ -76,7 +76,7 @@ show KEY
 trace KEY
 locate KEY
 journal
-export q
+export q --file out.jsonl --replace
 why KEY
 catalog
 hierarchy

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from postroom.engine.language import CurrentPassword, Progress, Terms, Trial, TrialResult
-from postroom.engine.steps.tryout import Tried
 from postroom.errors import ArgumentInvalid, QueueHeld
 from postroom.exchange.type_schemas import avro_schema, json_schema
-from postroom.flows.graph import catalog as flow_catalog
-from postroom.flows.graph import inspection as flow_inspection
-from postroom.flows.graph.inspection import ArcExplained
 from postroom.limits import PAGE_ROWS, TRY_SECONDS
 from postroom.model.body import Format
 from postroom.model.definitions import Loaded
@@ -23,21 +20,22 @@ from postroom.model.xml import check_xml
 from postroom.queues import hierarchy
 from postroom.queues.addressing import names_of, one_to_read
 from postroom.queues.hierarchy import Level
-from postroom.room import catalog, loading, reach
+from postroom.room import catalog
 from postroom.room.access import EVERYTHING, OPERATE
 from postroom.room.catalog import CatalogEntry, CatalogVersion
-from postroom.room.languages import languages
-from postroom.room.loading import File
 from postroom.room.parts import RoomPart, spark_session
-from postroom.rules import catalog as rule_catalog
-from postroom.rules import inspection
-from postroom.rules import tryout as rule_tryout
-from postroom.rules.inspection import Explanation
-from postroom.stations.procedures.inspection import ProcedureExplained
-from postroom.stations.procedures.inspection import explain as explain_procedure
 from postroom.store.kernel.queues import Hold
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.types import TypeVersion, check_typed, define_type, every_type, find_type
+
+if TYPE_CHECKING:
+    from postroom.engine.steps.tryout import Tried
+    from postroom.flows.graph.inspection import ArcExplained
+    from postroom.room.loading import Sources
+    from postroom.rules.inspection import Explanation
+    from postroom.stations.procedures.inspection import ProcedureExplained
+
+File = str | os.PathLike[str]
 
 
 class RoomDefinitions(RoomPart):
@@ -61,6 +59,8 @@ class RoomDefinitions(RoomPart):
         A description that changes or removes the password of a level needs the current one: ``old`` is the password, or
         a function that is called with the level's name. Or the operator gives ``change_passwords``.
         """
+        from postroom.room import reach
+
         sources = self._read(files)
         by, alone = self._parts.by, sources.alone
         terms = Terms(sources.files, by.principal, by.broker, alone, drop, progress, old, change_passwords)
@@ -75,11 +75,18 @@ class RoomDefinitions(RoomPart):
         sources.check(self._parts.store)
         return sources.count
 
-    def _read(self, files: Sequence[File]) -> loading.Sources:
+    def _read(self, files: Sequence[File]) -> Sources:
+        from postroom.room import loading
+        from postroom.room.languages import languages
+
         return loading.read(files, languages(self._parts.network, self._parts.interpreter))
 
     def load_collection(self, name: str, *files: File) -> int:
         """Replace the documents of a collection of master data; returns the version of the definitions."""
+        from postroom.flows.graph import catalog as flow_catalog
+        from postroom.room import loading, reach
+        from postroom.rules import catalog as rule_catalog
+
         documents = loading.documents(files)
         for text in documents.values():
             check_xml(text)
@@ -102,6 +109,8 @@ class RoomDefinitions(RoomPart):
 
         With ``version``, those that were in force at a version of the definitions.
         """
+
+        from postroom.room.languages import languages
 
         def work(tx: Transaction) -> dict[str, bytes]:
             newest = tx.definitions.version()
@@ -140,17 +149,23 @@ class RoomDefinitions(RoomPart):
 
     def explain(self, rule: str) -> Explanation:
         """How a rule is executed: what it watches, reads and writes, and its query."""
+        from postroom.rules import inspection
+
         return self._parts.store.read(
             lambda tx: inspection.explain(self._parts.programs.program(tx), self._parts.programs.plan(tx), rule)
         )
 
     def explain_arc(self, arc: str) -> ArcExplained:
         """How an arc is executed: its types, the names its pattern binds, its condition and result in Spark SQL."""
-        return self._parts.store.read(lambda tx: flow_inspection.explain(self._parts.room_graphs.now(tx), arc))
+        from postroom.flows.graph import inspection
+
+        return self._parts.store.read(lambda tx: inspection.explain(self._parts.room_graphs.now(tx), arc))
 
     def explain_procedure(self, name: str) -> ProcedureExplained:
         """How a procedure is executed: its sketches, how they are joined, and the order of its actions."""
-        return self._parts.store.read(lambda tx: explain_procedure(tx, self._parts.procedures, name))
+        from postroom.stations.procedures import inspection
+
+        return self._parts.store.read(lambda tx: inspection.explain(tx, self._parts.procedures, name))
 
     def spark_plan(
         self, space: str | None = None, master: str = "local[*]", conf: Mapping[str, str] | None = None
@@ -196,6 +211,8 @@ class RoomDefinitions(RoomPart):
         A body that its format or its type does not allow, and a queue that takes no messages, are refused as by a send.
         Nothing is changed.
         """
+        from postroom.rules import tryout
+
         draft = Draft.of(body, format, type, properties)
 
         def admitted(tx: Transaction) -> tuple[str, Draft]:
@@ -207,4 +224,4 @@ class RoomDefinitions(RoomPart):
             return target.name, self._parts.admission(tx, target, [draft])[0].draft if target.admission else draft
 
         name, entering = self._parts.store.read(admitted)
-        return rule_tryout.tried_alone(self._parts.store, self._parts.programs, name, entering)
+        return tryout.tried_alone(self._parts.store, self._parts.programs, name, entering)

@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from postroom.engine.dispatch import Report
 from postroom.engine.evaluators import LOCAL, Choice, choice
-from postroom.engine.runner import Totals
-from postroom.engine.spark.executor_store import exchange, settings_of_spark
 from postroom.errors import ArgumentInvalid, OutboxUnknown
 from postroom.limits import RETENTION_DAYS_MAX
 from postroom.room.parts import RoomPart, spark_session
-from postroom.room.streaming import StreamWishes, run_streams
-from postroom.rules import retention
 from postroom.store.kernel.outbox import Effect
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.upkeep.kinds import Kind
 
 if TYPE_CHECKING:
+    from postroom.engine.runner import Totals
     from postroom.flows.streams.running import StreamTotals
 
 
@@ -65,6 +62,8 @@ class RoomEngine(RoomPart):
         **options: Any,
     ) -> Totals:
         """As ``run``, but returns everything that was done. Spheres are compensated in parallel."""
+        from postroom.engine.spark.executor_store import exchange, settings_of_spark
+
         chosen = choice(spark, master, conf or {})
         by_store = exchange(self._parts.store, master, conf or {})
         if by_store is not None and chosen is Choice.AUTO:
@@ -112,6 +111,8 @@ class RoomEngine(RoomPart):
         folder below it, for what does not fit; by default it leads to error messages. ``restart`` forgets offsets and
         states. ``show`` is called with space and line for what goes to the console; ``progress`` after each batch.
         """
+        from postroom.room.streaming import StreamWishes, run_streams
+
         wishes = StreamWishes(until_idle, checkpoints, every, refused, restart, master, conf, packages, show, progress)
         self._parts.streaming.clear()
         return run_streams(self._parts, spaces, wishes, self._parts.streaming)
@@ -135,6 +136,8 @@ class RoomEngine(RoomPart):
 
     def sweepable(self) -> dict[str, int]:
         """How many records of each kind ``sweep`` would delete now, without the kinds that are kept forever."""
+        from postroom.rules import retention
+
         numbers = {"messages": retention.sweepable(self._parts.store, self._parts.programs)}
         return {**numbers, **{each.kind: each.number for each in self._parts.cleaning.sweepable()}}
 

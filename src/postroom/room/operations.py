@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from typing import TYPE_CHECKING
 
-from postroom.diagnosis.examination import examine
-from postroom.diagnosis.finding import Case, Finding
 from postroom.room.overview import Overview, look
 from postroom.room.parts import RoomPart
 from postroom.room.paths import path_of
@@ -15,6 +14,9 @@ from postroom.store.kernel.transaction import Transaction
 from postroom.store.proof.verification import Verified
 from postroom.store.upkeep import backup
 from postroom.store.upkeep.backup import BackedUp
+
+if TYPE_CHECKING:
+    from postroom.diagnosis.finding import Finding
 
 
 class RoomOperations(RoomPart):
@@ -81,6 +83,8 @@ class RoomOperations(RoomPart):
         ``deep`` reads every message and the whole journal, however long it takes; otherwise only the newest.
         """
         from postroom.diagnosis import machine  # it reads what is installed, and nothing else needs that
+        from postroom.diagnosis.examination import examine
+        from postroom.diagnosis.finding import Case
 
         plan = partial(self._parts.store.read, self._parts.programs.plan)
         case = Case(self._parts.store, self._parts.network, plan, self.lags, deep)

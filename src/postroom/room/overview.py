@@ -10,18 +10,19 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from postroom.engine.holding import EngineSeen, engines
 from postroom.engine.presence import Presence, presence
 from postroom.limits import TOP_JOURNAL_ROWS, TOP_REREAD_ROWS, TOP_STEPS
 from postroom.model.moment import to_datetime, to_iso
-from postroom.rules.compilation.plan import Plan
-from postroom.rules.inspection import error_queues
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.queues import ALIVE, STATE, Hold, Queue
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.spheres import STATES
+
+if TYPE_CHECKING:
+    from postroom.rules.compilation.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,8 @@ def look(
 
 
 def _seen(tx: Transaction, plan: Plan, lags: Mapping[str, int], before: Overview | None) -> Overview:
+    from postroom.rules.inspection import error_queues
+
     queues, newest, now = tx.queues.all(), tx.journal.newest(), to_datetime(tx.now)
     seconds = 0.0 if before is None else (now - before.at).total_seconds()
     steps, leased = _steps(tx, newest, before), tx.deliveries.counts()
