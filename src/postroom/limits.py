@@ -102,6 +102,7 @@ MESSAGE_ACTIONS_MAX: Final = 10_000  # pending actions of one message
 MESSAGE_OUTPUT_BYTES_MAX: Final = 32 * 1024 * 1024  # and all they say
 SLOW_SECONDS: Final = 0.3  # a working set whose functions take longer is evaluated apart from the others
 EVALUATION_SECONDS: Final = 10.0  # a batch that takes longer is split until the slow message is alone
+XQUERY_CHECK_SECONDS: Final = 0.5  # of processor time, for Saxon to compile one expression: most take 5 ms
 TRYOUT_SECONDS: Final = 2.0  # the same in a dry run, for which someone waits
 WORKER_BYTES_MAX: Final = 4 * 1024**3  # of memory; Saxon alone would take four fifths of the machine
 ERROR_DEPTH_MAX: Final = 8  # error messages about error messages

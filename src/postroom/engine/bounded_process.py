@@ -24,6 +24,7 @@ _IDLE_MAX = 2  # how many are kept waiting
 _UNHEARD_MAX = 5  # how many may end in a row before they begin with what they are asked
 _LESSONS_MAX = 64  # then a process is replaced: it forgets none of them
 _LOOK_SECONDS = 0.5
+_LATE = (signal.SIGALRM, signal.SIGPROF)  # what ends a process after its time, or its processor time
 
 
 class Ended(Exception):
@@ -172,7 +173,7 @@ class _Attendant:
             reply = None
         if reply is None:
             kind = Ended if begun else _Unheard
-            raise kind(self.end() != signal.SIGALRM)
+            raise kind(self.end() not in _LATE)
         return reply[1:]
 
     def _said(self) -> bytes | None:

@@ -50,5 +50,17 @@ def test_a_chunk_that_takes_too_long_ends_its_process_and_one_in_time_does_not()
     assert in_child(lambda: work(0.0)) == 1
 
 
+def test_processor_time_counts_what_is_computed_and_no_waiting() -> None:
+    def work(seconds: float) -> bool:
+        with Bounds(seconds=0.1).deadline(0, processor=True):
+            time.sleep(0.3)
+            while time.process_time() < seconds:
+                pass
+        return True
+
+    assert in_child(lambda: work(60.0)) == -signal.SIGPROF
+    assert in_child(lambda: work(0.0)) == 1
+
+
 def test_a_larger_chunk_may_take_longer() -> None:
     assert Bounds(seconds=1).deadline(1_000_000)._seconds > Bounds(seconds=1).deadline(10)._seconds

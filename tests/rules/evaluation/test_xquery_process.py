@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import threading
 import time
 from pathlib import Path
@@ -29,6 +30,38 @@ def test_a_query_is_answered_as_by_saxon_itself() -> None:
     with pytest.raises(QueryFailed) as failed:
         BoundedXQuery().check("1 +\n $x")
     assert (failed.value.code, failed.value.line) == ("XPST0008", 2)
+
+
+def doubled(piece: str, times: int = 40) -> str:
+    """Each variable is twice the one before."""
+    lets = (f"let $a{each} := {piece.replace('$a', f'$a{each - 1}')}" for each in range(1, times))
+    return f"let $a0 := 1 {' '.join(lets)} return exists($a{times - 1}[. = 2])"
+
+
+def test_a_compiler_that_counts_on_and_on_ends_within_a_second_of_processor_time() -> None:
+    """Saxon computes at once what depends on no message: this is 2 to the power of 39 numbers."""
+    began = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with pytest.raises(QueryFailed, match=r"PR0005: compiling it exceeded the limit of 0\.5 seconds of processor time"):
+        BoundedXQuery().check(doubled("($a, $a)"))
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    begin_and_work = ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime
+    assert 0.4 < begin_and_work < 3  # with the start of that process
+    BoundedXQuery().check(doubled("$a + $a"))
+    BoundedXQuery().check(doubled("(//n, $a)"))
+
+
+def test_one_rule_that_cannot_be_compiled_in_time_ends_the_load(tmp_path: Path) -> None:
+    rules = " ".join(
+        f"create rule r{each} for a if ({doubled('($a, $a)')}) then do enqueue <x/> into b" for each in range(20)
+    )
+    (tmp_path / "p.demaq").write_text(
+        f"create queue a kind basic mode persistent create queue b kind basic mode persistent {rules}"
+    )
+    with postroom.open(tmp_path / "room.db") as room:
+        with pytest.raises(ProgramInvalid, match="rule r0: compiling it exceeded the limit") as refused:
+            room.definitions.load(tmp_path / "p.demaq")
+        assert "r1" not in str(refused.value)
+        assert room.definitions.catalog() == []
 
 
 def test_what_takes_too_long_fails_and_the_next_is_answered() -> None:

@@ -30,7 +30,7 @@ from postroom.rules.compilation.translation import (
     declared,
     prolog,
 )
-from postroom.rules.evaluation.xquery import QueryFailed
+from postroom.rules.evaluation.xquery import TOO_MUCH, QueryFailed
 from postroom.rules.evaluation.xquery_process import BoundedXQuery
 from postroom.rules.language.body import Call
 from postroom.rules.language.definitions import Expression, RuleDefinition
@@ -61,7 +61,11 @@ class Verified:
 def verify(subject: Subject) -> None:
     """Raise with every error that the XQuery compiler finds, at its place in the user's file."""
     for check in (_calls, _libraries, _declarations, _compiled):  # what others stand on comes first
-        problems = {problem.position: problem for problem in check(subject)}
+        problems: dict[Position, Problem] = {}
+        for problem in check(subject):
+            problems[problem.position] = problem
+            if problem.rule == TOO_MUCH:  # whoever loads it waits: the others are told when this one is mended
+                break
         if problems:
             refuse(ProgramInvalid, list(problems.values()))
 

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from postroom.engine.bounded_process import BoundedProcesses, Ended, attend
 from postroom.engine.schema_process import SchemaTooSlow, check_bounded
-from postroom.limits import EVALUATION_SECONDS
+from postroom.engine.spark.worker import Bounds
+from postroom.limits import EVALUATION_SECONDS, XQUERY_CHECK_SECONDS
 from postroom.rules.evaluation.xquery import TOO_MUCH, QueryFailed, saxon
 
 
@@ -32,18 +33,19 @@ class BoundedXQuery:
             raise QueryFailed(TOO_MUCH, str(slow), 1, 1) from None
 
     def check(self, query: str, parameters: Sequence[str] = ()) -> None:
-        _asked([self._seconds, "check", query, list(parameters)])
+        _asked([self._seconds, "check", query, list(parameters)], _COMPILED_LATE)
 
 
+_COMPILED_LATE = f"compiling it exceeded the limit of {XQUERY_CHECK_SECONDS:g} seconds of processor time"
 _attendants = BoundedProcesses("postroom.rules.evaluation.xquery_process")
 
 
-def _asked(request: list[object]) -> str:
+def _asked(request: list[object], late: str = "") -> str:
     try:
         answer = json.loads(_attendants.ask(json.dumps(request).encode()))
     except Ended as end:
-        limit = "memory limit" if end.in_time else f"limit of {request[0]:g} seconds"
-        raise QueryFailed(TOO_MUCH, f"evaluation exceeded the {limit}", 1, 1) from None
+        late = late or f"evaluation exceeded the limit of {request[0]:g} seconds"
+        raise QueryFailed(TOO_MUCH, "evaluation exceeded the memory limit" if end.in_time else late, 1, 1) from None
     if isinstance(answer, list):
         raise QueryFailed(*answer)
     return str(answer)
@@ -60,7 +62,8 @@ def _answer(request: bytes, tell: object) -> bytes:
         if verb == "run":
             answer = saxon().run(*rest)
         else:
-            saxon().check(*rest)
+            with Bounds(XQUERY_CHECK_SECONDS).deadline(len(request), processor=True):
+                saxon().check(*rest)
     except QueryFailed as error:
         answer = [error.code, error.what, error.line, error.column]
     return json.dumps(answer).encode()
