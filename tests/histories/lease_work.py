@@ -155,8 +155,10 @@ class _Worker:
             verb = self.chance.choice(("done", "done", "done", "fail", "release", "delay", "extend", "late", "leave"))
             if verb == "leave" and self.chance.random() < 0.3:
                 continue  # time ends it
-            if verb == "late":
-                time.sleep(1.2 * LEASE_SECONDS if self.chance.random() < 0.15 else 0)
+            more: list[LeasedMessage] = []
+            if verb == "late" and self.chance.random() < 0.15:
+                time.sleep(1.2 * LEASE_SECONDS)
+                more = self.lease()  # whoever leases gives back what is over, so that this one comes too late
             if verb == "extend":
                 self.record.call("extend", message.lease, partial(self.extended, message))
             if verb == "fail":
@@ -165,6 +167,7 @@ class _Worker:
                 self.said("release", [message], partial(message.release, 0.01 if verb == "delay" else 0.0))
             else:
                 self.said("done", [message], message.done)
+            self.end(more)
 
     def extended(self, message: LeasedMessage) -> int:
         message.extend(2)

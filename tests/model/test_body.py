@@ -149,16 +149,16 @@ def test_nesting_is_bounded_exactly(opening: str, closing: str) -> None:
 @pytest.mark.parametrize("closed", [True, False])
 def test_bottomless_nesting_is_refused_quickly(opening: str, closed: bool) -> None:
     text = opening * 100_000 + ("0" + {"[": "]", "{": "}"}[opening[0]] * 100_000 if closed else "")
-    started = time.perf_counter()
+    started = time.process_time()
     assert why(text) == f"values nest deeper than {BODY_DEPTH_MAX}"
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_a_number_of_very_many_digits_is_refused_quickly_and_not_worked_out() -> None:
     assert parse_json("1" * 4_300) == int("1" * 4_300)
-    started = time.perf_counter()
+    started = time.process_time()
     assert "4300 digits" in why("1" * 1_000_000)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_an_error_tells_line_and_column() -> None:

@@ -107,7 +107,7 @@ BOMB = f'<!DOCTYPE x [<!ENTITY e0 "ha">{LAUGHS}]>'
 def test_entities_are_not_expanded_in_a_schema_and_open_no_file(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("canary")
-    began = time.perf_counter()
+    began = time.process_time()
     for head in (BOMB, f'<!DOCTYPE x [<!ENTITY e9 SYSTEM "{secret.as_uri()}">]>'):
         text = head + schema("<xs:annotation><xs:documentation>&e9;</xs:documentation></xs:annotation>")
         try:
@@ -117,25 +117,25 @@ def test_entities_are_not_expanded_in_a_schema_and_open_no_file(tmp_path: Path) 
         else:
             said = ""
         assert "canary" not in said
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_entities_of_a_message_are_not_expanded(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("7")
-    began = time.perf_counter()
+    began = time.process_time()
     for head in (BOMB, f'<!DOCTYPE invoice [<!ENTITY e9 SYSTEM "{secret.as_uri()}">]>'):
         with pytest.raises(SchemaInvalid):
             check_schema(INVOICE, f"{head}<invoice kind='a'><id>&e9;</id></invoice>")
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_deep_and_wide_messages_are_answered_quickly() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     for body in ("<invoice>" * 200 + "</invoice>" * 200, f"<invoice kind='a'>{'<id>1</id>' * 20_000}</invoice>"):
         with pytest.raises(SchemaInvalid):
             check_schema(INVOICE, body)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 # --- hostile schemas and documents ---

@@ -204,9 +204,9 @@ def test_a_damaged_description_is_understood_or_invalid_and_nothing_else(
         damaged = damaged[:at] + put + damaged[at + cut :]
     broken = damaged.decode(errors="surrogateescape")
     assume(not is_empty(broken))
-    started = time.perf_counter()
+    started = time.process_time()
     outcome(broken)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 WORDS = (
@@ -235,9 +235,9 @@ def test_words_in_any_order_are_understood_or_invalid_and_nothing_else(words: li
 @pytest.mark.parametrize("piece", ['"', "(", ")", "()", '""', "*", "* \n", " ", "\n", "0", "99", "01 INPUT-QUEUE (A) "])
 def test_a_long_hostile_text_is_answered_quickly(piece: str) -> None:
     text = piece * (200_000 // len(piece))
-    started = time.perf_counter()
+    started = time.process_time()
     assert outcome(text).startswith("error")
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("before", ["\ufeff", "\f"])

@@ -313,7 +313,7 @@ def test_nesting_is_read_up_to_the_limit_and_refused_beyond() -> None:
     ids=lambda text: f"{text[:12]}-{len(text)}",
 )
 def test_deep_or_long_text_is_read_or_unreadable_soon(text: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     with suppress(Unreadable):
         body_of(text)
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -197,10 +197,10 @@ def test_texts_are_read_to_their_end() -> None:
 
 
 def test_a_line_is_read_in_a_time_that_grows_with_its_length() -> None:
-    began = perf_counter()
+    began = process_time()
     with pytest.raises(FormInvalid):
         read("procedure p at ann\nprecondition o : ORDER\naction a on o\n  Status: ?o.x" + " " * 5_000 + "!\n", "f")
-    assert perf_counter() - began < 1
+    assert process_time() - began < 1
 
 
 def test_many_messages_with_one_value_meet_in_a_time_that_grows_with_their_number(
