@@ -197,6 +197,36 @@ def test_a_connection_with_work_on_it_is_refused_and_keeps_its_work(room: Postro
     assert paid(payments) == {"before"}
 
 
+def test_a_database_that_refuses_to_prepare_is_not_in_doubt(room: Postroom, payments: str) -> None:
+    room.queues.create("q")
+    with psycopg.connect(payments, autocommit=True) as database:
+        database.execute("CREATE TABLE late (id int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+    with closing(psycopg.connect(payments)) as connection:
+        with pytest.raises(SphereAborted, match="not prepared: UniqueViolation"), room.sphere("s") as sphere:
+            sphere.enlist(connection)
+            sphere.send("q", "book")
+            connection.execute("INSERT INTO late VALUES (1), (1)")
+        assert prepared(payments) == []
+        assert room.spheres.show("s").in_doubt == ()
+        assert [finding.what for finding in room.operations.diagnose() if finding.check == "doubts"] == [
+            "no database waits to hear how a sphere has ended"
+        ]
+
+
+def test_a_connection_that_is_lost_while_it_prepares_may_be_in_doubt(room: Postroom, payments: str) -> None:
+    with (
+        closing(psycopg.connect(payments)) as connection,
+        psycopg.connect(payments, autocommit=True) as administrator,
+    ):
+        with pytest.raises(SphereAborted), room.sphere("s") as sphere:
+            sphere.enlist(connection)
+            pay(connection, "lost")
+            administrator.execute("SELECT pg_terminate_backend(%s)", [connection.info.backend_pid])
+        assert len(room.spheres.show("s").in_doubt) == 1
+        assert room.spheres.settle(administrator) == {}
+        assert room.spheres.show("s").in_doubt == ()
+
+
 def test_a_connection_is_enlisted_once(room: Postroom, payments: str) -> None:
     with closing(psycopg.connect(payments)) as connection:
         with pytest.raises(ArgumentInvalid), room.sphere() as sphere:

@@ -51,15 +51,30 @@ class TwoPhaseConnection:
             connection.tpc_begin(connection.xid(_FORMAT, self.branch, ""))
         except Exception as refusal:  # whatever a driver may raise
             raise ArgumentInvalid(argument="participant", why=f"it cannot begin two phases now: {refusal}") from refusal
+        self._refused = False
 
     def prepare(self) -> None:
-        self._connection.tpc_prepare()
+        try:
+            self._connection.tpc_prepare()
+        except Exception:
+            self._refused = _is_idle(self._connection)
+            raise
 
     def commit(self) -> None:
         self._connection.tpc_commit()
 
     def rollback(self) -> None:
-        self._connection.tpc_rollback()
+        try:
+            self._connection.tpc_rollback()
+        except Exception:
+            if not self._refused:  # else there is nothing prepared that could be rolled back
+                raise
+
+
+def _is_idle(connection: Any) -> bool:
+    """Whether a connection has no transaction: after a failure, the database itself has answered and ended it."""
+    info = getattr(connection, "info", None)
+    return bool(getattr(info, "transaction_status", None) == 0)  # as in libpq: 0 is idle
 
 
 class Session:
