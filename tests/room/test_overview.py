@@ -67,6 +67,23 @@ def test_queues_lags_steps_errors_and_rates(busy: Postroom, clock: HandClock) ->
         assert room.operations.overview().steps == second.steps
 
 
+def test_what_is_leased_delayed_and_blocked_is_seen(busy: Postroom, clock: HandClock) -> None:
+    with busy as room:
+        room.queues.create("jobs")
+        room.consumers.set_policy("jobs", by="k")
+        for key in (1, 1, 2):
+            room.send("jobs", "x", properties={"k": key})
+        room.send("jobs", "later", properties={"k": 3}, delay=60)
+        assert len(room.receive_many("jobs", count=3, lease=90)) == 2
+        jobs = named(room.operations.overview(), "jobs")
+        assert (jobs.waiting, jobs.leased, jobs.delayed, jobs.blocked) == (0, 2, 1, 1)
+        document = jobs.as_dict()
+        assert [document[name] for name in ("leased_count", "delayed_count", "blocked_count")] == [2, 1, 1]
+        assert "leased_count" not in named(room.operations.overview(), "orders").as_dict()
+        clock.pass_by(61)
+        assert named(room.operations.overview(), "jobs").blocked == 1
+
+
 def test_only_the_last_steps_are_kept_and_one_that_is_cut_says_so(
     busy: Postroom, clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,6 +39,8 @@ class QueueSeen:
     rate_in: float | None = None
     rate_out: float | None = None
     leased: int = 0
+    delayed: int = 0  # until their time
+    blocked: int = 0  # by others of the same key
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -51,8 +53,11 @@ class QueueSeen:
             "departed": self.departed,
             "rate_in": self.rate_in,
             "rate_out": self.rate_out,
-            **({"leased_count": self.leased} if self.leased else {}),
+            **{name: count for name, count in self._aside().items() if count},
         }
+
+    def _aside(self) -> dict[str, int]:
+        return {"leased_count": self.leased, "delayed_count": self.delayed, "blocked_count": self.blocked}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +124,14 @@ def _seen(tx: Transaction, plan: Plan, lags: Mapping[str, int], before: Overview
 
     queues, newest, now = tx.queues.all(), tx.journal.newest(), to_datetime(tx.now)
     seconds = 0.0 if before is None else (now - before.at).total_seconds()
-    steps, leased = _steps(tx, newest, before), tx.deliveries.counts()
+    steps, aside = _steps(tx, newest, before), tx.deliveries.put_aside()
     by_name = {queue.name: queue for queue in queues}
     known = {} if before is None else {queue.name: queue for queue in before.queues}
     return Overview(
         at=now,
         engine=presence(tx),
         lags=lags,
-        queues=[_queue(each, known, seconds, leased) for each in queues if each.kind not in (STATE, ALIVE)],
+        queues=[_queue(each, known, seconds, aside(each)) for each in queues if each.kind not in (STATE, ALIVE)],
         steps=[*(before.steps if before else ()), *steps][-TOP_STEPS:],
         rate=sum(step.messages for step in steps) / seconds if seconds > 0 else None,
         errors={name: by_name[name].unprocessed for name in error_queues(plan) if name in by_name},
@@ -158,7 +163,7 @@ def _steps(tx: Transaction, newest: int, before: Overview | None) -> list[StepSe
     return [step for step in steps if last is None or step.at > last]
 
 
-def _queue(queue: Queue, known: Mapping[str, QueueSeen], seconds: float, leased: Mapping[int, int]) -> QueueSeen:
+def _queue(queue: Queue, known: Mapping[str, QueueSeen], seconds: float, aside: tuple[int, int, int]) -> QueueSeen:
     before = known.get(queue.name)
     rates: tuple[float | None, float | None] = (None, None)
     if before is not None and seconds > 0:
@@ -166,4 +171,4 @@ def _queue(queue: Queue, known: Mapping[str, QueueSeen], seconds: float, leased:
     hold = Hold(queue.hold).label
     path = " ".join(queue.names) if queue.path != queue.name else ""
     counts = (queue.unprocessed, queue.processed, hold, queue.arrivals, queue.departed)
-    return QueueSeen(queue.name, path, *counts, *rates, leased=leased.get(queue.id, 0))
+    return QueueSeen(queue.name, path, *counts, *rates, *aside)

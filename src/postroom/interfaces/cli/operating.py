@@ -109,8 +109,15 @@ def _cells(queue: QueueSeen) -> list[str]:
         str(queue.waiting),
         str(queue.processed),
         *rates,
-        "held" if queue.hold else f"{queue.leased} leased" if queue.leased else "",
+        "held" if queue.hold else ", ".join(_aside(queue)),
     ]
+
+
+def _aside(queue: QueueSeen) -> Iterator[str]:
+    """What is in the queue and is not given out now."""
+    for count, state in ((queue.leased, "leased"), (queue.delayed, "delayed"), (queue.blocked, "blocked")):
+        if count:
+            yield f"{count} {state}"
 
 
 def _at_least(step: StepSeen) -> str:

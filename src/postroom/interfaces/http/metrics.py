@@ -31,6 +31,8 @@ METRICS: dict[str, Metric] = {
     "postroom_queue_messages": Metric("gauge", "Messages that wait in a queue."),
     "postroom_queue_processed": Metric("gauge", "Processed messages that a queue keeps."),
     "postroom_queue_leased": Metric("gauge", "Messages of a queue that are leased."),
+    "postroom_queue_delayed": Metric("gauge", "Messages of a queue that wait for their time."),
+    "postroom_queue_blocked": Metric("gauge", "Messages of a queue that wait for others of the same key."),
     "postroom_queue_oldest_seconds": Metric("gauge", "Age of the next message of a queue."),
     "postroom_queue_held": Metric("gauge", "1 if a queue is on hold."),
     "postroom_queue_arrived_total": Metric("counter", "Messages that have come into a queue."),
@@ -139,6 +141,8 @@ class Numbers:
             yield "postroom_queue_messages", named, queue.waiting
             yield "postroom_queue_processed", named, queue.processed
             yield "postroom_queue_leased", named, queue.leased
+            yield "postroom_queue_delayed", named, queue.delayed
+            yield "postroom_queue_blocked", named, queue.blocked
             yield "postroom_queue_held", named, int(bool(queue.hold))
             yield "postroom_queue_arrived_total", named, queue.arrived
             yield "postroom_queue_departed_total", named, queue.departed
@@ -198,9 +202,8 @@ def _bounded(queues: Iterable[QueueSeen]) -> Iterator[QueueSeen]:
     yield from named[:MEASURED_QUEUES_MAX]
     rest = named[MEASURED_QUEUES_MAX:]
     if rest:
-        sums = [sum(getattr(each, name) for each in rest) for name in ("waiting", "processed", "arrived", "departed")]
-        leased = sum(each.leased for each in rest)
-        yield QueueSeen("…", "", sums[0], sums[1], "", sums[2], sums[3], leased=leased)
+        summed = ("waiting", "processed", "arrived", "departed", "leased", "delayed", "blocked")
+        yield QueueSeen("…", "", hold="", **{name: sum(getattr(each, name) for each in rest) for name in summed})
 
 
 def _escaped(text: str) -> str:

@@ -196,10 +196,6 @@ class Deliveries:
     def count(self, queue: Queue) -> int:
         return self._session.number(_COUNT, (queue.id,))
 
-    def counts(self) -> dict[int, int]:
-        """How many messages are leased, by queue."""
-        return {row[0]: row[1] for row in self._session.rows(_COUNTED)}
-
     def put_aside(self) -> Callable[[Queue], tuple[int, int, int]]:
         """Answers for each queue how many messages are leased, wait for their time, and for others of the same key."""
         counts: list[dict[int, int]] = [dict(self._session.rows(each)) for each in (_COUNTED, _DELAYED, _BLOCKED)]
