@@ -98,7 +98,9 @@ def looks_like(body: Any, format: str | Format | None = None) -> Format:
     """
     if format is not None or not isinstance(body, (str, bytes, bytearray)):
         return Format.TEXT
-    first = body.lstrip()[:1]
+    first = body[:1]
+    if first.isspace():
+        first = body.lstrip()[:1]
     return _LOOKS_LIKE.get(first if isinstance(first, str) else first.decode("latin-1"), Format.TEXT)
 
 

@@ -109,14 +109,16 @@ class RoomQueues(RoomPart):
         is no longer received. ``reply_to`` and ``correlation`` are properties of these names. ``wait`` is how many
         seconds to wait if the queue is full.
         """
-        more = {"reply_to": reply_to, "correlation": correlation, SOURCE: source}
-        posting = self._posting(queue, body, format, type, properties, more, idempotency_key, cause)
+        if reply_to is not None or correlation is not None or source is not None:
+            properties = _with(properties, {"reply_to": reply_to, "correlation": correlation, SOURCE: source})
+        draft, unsaid = _drafted(body, format, type, properties)
         asked = priority != 0 or delay is not None or at is not None or expires is not None
         wish = _wish(priority, delay, at, expires) if asked else None
-        path, draft, key, number, _, unsaid = posting
-        verbs = self._parts.verbs
-        send = partial(verbs.send, path, draft, key, number, wish, source, unsaid=unsaid)
-        return send() if wait is None else verbs.send_waiting(wait, send)
+        verbs, path, number = self._parts.verbs, _path(queue), cause_number(body, cause)
+        if wait is None:
+            return verbs.send(path, draft, idempotency_key, number, wish, source, unsaid=unsaid)
+        send = partial(verbs.send, path, draft, idempotency_key, number, wish, source, unsaid=unsaid)
+        return verbs.send_waiting(wait, send)
 
     def _posting(
         self,
@@ -130,12 +132,7 @@ class RoomQueues(RoomPart):
         cause: str | None = None,
     ) -> Posting:
         """What is sent, checked, with all that its sender says of it."""
-        options = {name: value for name, value in more.items() if value is not None}
-        trace = current_trace.get()
-        if trace is not None and TRACE not in (properties or {}):
-            options[TRACE] = trace
-        draft = Draft.of(body, format, type, {**(properties or {}), **options} if options else properties)
-        unsaid = looks_like(body, format) is not Format.TEXT
+        draft, unsaid = _drafted(body, format, type, _with(properties, more) if more else properties)
         number = cause_number(body, cause)
         return Posting(_path(queue), draft, idempotency_key, number, self._parts.store.actor, unsaid)
 
@@ -463,6 +460,21 @@ def _wish(priority: int, delay: float | None, at: datetime | None, expires: floa
     wish = partial(wanted, priority=priority, delay=delay, at=moment, expires=expires)
     wish(0)
     return wish
+
+
+def _with(properties: Mapping[str, Value] | None, more: Mapping[str, str | None]) -> dict[str, Value]:
+    """Properties with more of them, where they have a value."""
+    return {**(properties or {}), **{name: value for name, value in more.items() if value is not None}}
+
+
+def _drafted(
+    body: Any, format: str | Format | None, type: str | None, properties: Mapping[str, Value] | None
+) -> tuple[Draft, bool]:
+    """What is sent, with the trace that it is part of; and whether its format was left unsaid and is to be found."""
+    trace = current_trace.get()
+    if trace is not None and TRACE not in (properties or {}):
+        properties = _with(properties, {TRACE: trace})
+    return Draft.of(body, format, type, properties), looks_like(body, format) is not Format.TEXT
 
 
 def _path(queue: str | Sequence[str]) -> tuple[str, ...]:

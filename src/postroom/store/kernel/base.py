@@ -93,6 +93,12 @@ class Waiter(Protocol):
         """There is more than this one takes: have the next of its line woken when it leaves."""
 
 
+class _Acting(threading.local):
+    """For whom a thread acts, if not for the room's user."""
+
+    name: str | None = None
+
+
 class Store(ABC):
     """One open store. Threads may share it: they take turns."""
 
@@ -100,7 +106,7 @@ class Store(ABC):
         self.session = session
         self._transaction = Transaction(session, actor)
         self._actor = actor
-        self._acting = threading.local()  # for whom a thread acts, if not for the room's user
+        self._acting = _Acting()
         self._mutex = threading.RLock()
         self._process = os.getpid()
         self._unusable: Callable[[], PostroomError] | None = None  # why no call may come in now
@@ -143,7 +149,7 @@ class Store(ABC):
     @contextmanager
     def acting(self, actor: str) -> Iterator[None]:
         """What this thread does inside is done by someone else than the room's user."""
-        before = getattr(self._acting, "name", None)
+        before = self._acting.name
         self._acting.name = actor
         try:
             yield
@@ -230,7 +236,7 @@ class Store(ABC):
     @property
     def actor(self) -> str:
         """Who acts, as the journal tells it."""
-        return getattr(self._acting, "name", None) or self._actor
+        return self._acting.name or self._actor
 
     @property
     def stopped(self) -> bool:
