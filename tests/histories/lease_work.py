@@ -156,7 +156,7 @@ class _Worker:
             if verb == "leave" and self.chance.random() < 0.3:
                 continue  # time ends it
             more: list[LeasedMessage] = []
-            if verb == "late" and self.chance.random() < 0.15:
+            if verb == "late" and self.chance.random() < 0.6:
                 time.sleep(1.2 * LEASE_SECONDS)
                 more = self.lease()  # whoever leases gives back what is over, so that this one comes too late
             if verb == "extend":

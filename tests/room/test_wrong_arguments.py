@@ -32,6 +32,7 @@ WRONG: tuple[Any, ...] = (
     0,
     2.5,
     10**30,
+    -(10**400),
     float("nan"),
     float("inf"),
     float("-inf"),
@@ -87,6 +88,29 @@ RIGHT: dict[str, Any] = {
     "seq": 1,
     "since": 1,
     "kind": "journal",
+    "keys": ["00001.00001"],
+    "type": "ORDER",
+    "before": None,
+    "files": "nowhere.demaq",
+    "age": None,
+    "statement": "SELECT 1",
+    "answer": [],
+    "several": [{"No": 1}],
+    "dossier": "d",
+    "rule": "r",
+    "arc": "a",
+    "procedure": "p",
+    "counter": "c",
+    "node": "north",
+    "station": "Ann",
+    "slicing": "s",
+    "effect": 1,
+    "limit": 1,
+    "recipients": ["q"],
+    "compensation": "y",
+    "function": len,
+    "forms": "ORDER",
+    "writer": None,
 }
 #: They wait, write files elsewhere, need Spark or a network, or are for the inside of servers.
 NOT_CALLED = {
@@ -104,13 +128,20 @@ NOT_CALLED = {
     "mail_server",
     "present",
     "note_refusals",
+    "restore",
+    "sql",
+    "spark_plan",
+    "try_out",
+    "run_until_idle",
 }
 
 
 def objects(room: Postroom, tmp_path: Path) -> dict[str, Callable[[], Any]]:
     """Makes one of each kind of object that has verbs."""
     (tmp_path / "g.flow").write_text("domain d\nspace S : [n: int]\n")
-    room.load(tmp_path / "g.flow")
+    (tmp_path / "o.form").write_text("type ORDER\n| No: ____ |\nfield No int required\n")
+    room.load(tmp_path / "g.flow", tmp_path / "o.form")
+    room.stations.add("Ann", "secret")
     for name in ("q", "other"):
         room.queues.create(name)
     room.queues.create_source("T1")
@@ -137,6 +168,13 @@ def objects(room: Postroom, tmp_path: Path) -> dict[str, Callable[[], Any]]:
         "machine": lambda: machine,
         "workers": postroom.Workers,
         "session": lambda: room.queues.session(),
+        "station": lambda: room.stations.admitted("Ann"),
+        "stations": lambda: room.stations,
+        "journal": lambda: room.journal,
+        "definitions": lambda: room.definitions,
+        "operations": lambda: room.operations,
+        "engine": lambda: room.engine,
+        "sphere": lambda: room.sphere(),
     }
 
 
@@ -180,7 +218,10 @@ def attempt(room: Postroom, call: Callable[[], Any], *, must: bool) -> str | Non
     return "was taken" if must else ""
 
 
-PARTS = ["queues", "consumers", "flows", "spheres", "handle", "lease", "client", "machine", "workers", "session"]
+PARTS = [
+    *("queues", "consumers", "flows", "spheres", "handle", "lease", "client", "machine", "workers", "session"),
+    *("station", "stations", "journal", "definitions", "operations", "engine", "sphere"),
+]
 
 
 def test_the_types_of_every_verb_can_be_read() -> None:

@@ -20,6 +20,7 @@ from postroom.errors import ArgumentInvalid
 C = TypeVar("C", bound=type)
 _WORDS = {str: "text", bool: "True or False", bytes: "bytes", type(None): "None"}
 _TEXTS = (str, bytes, bytearray)
+_NUMBER = "a number"
 
 
 class Check(NamedTuple):
@@ -108,6 +109,8 @@ def _taken(method: Callable[..., Any]) -> _Taken:
 
 
 def _refusal(name: str, value: Any, check: Check) -> ArgumentInvalid:
+    if not isinstance(value, bool) and isinstance(value, Integral) and "number" in check.words:
+        return ArgumentInvalid(argument=name, why="a number has at most 64 bits")
     given = "None" if value is None else type(value).__name__
     if isinstance(value, _TEXTS) or not isinstance(value, collections.abc.Iterable):
         return ArgumentInvalid(argument=name, why=f"{check.words} is expected, not {given}")
@@ -140,12 +143,19 @@ def check_of(hint: Any) -> Check | None:
     if get_origin(hint) is Literal:
         return _literal(get_args(hint))
     if hint is int:
-        return Check(lambda value: isinstance(value, Integral) and not isinstance(value, bool), "a whole number")
+        return Check(_is_whole, "a whole number")
     if hint is float:
-        return Check(lambda value: isinstance(value, Real) and not isinstance(value, bool), "a number")
+        return Check(
+            lambda value: _is_whole(value) or (isinstance(value, Real) and not isinstance(value, Integral)), _NUMBER
+        )
     if hint in _WORDS:
         return Check(lambda value: isinstance(value, hint), _WORDS[hint])
     return _collection(hint)
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether it is a number that every store and every other program can hold, too: of 64 bits."""
+    return not isinstance(value, bool) and isinstance(value, Integral) and -(2**63) <= int(value) < 2**63
 
 
 def _literal(values: tuple[Any, ...]) -> Check:

@@ -9,6 +9,7 @@ from types import TracebackType
 from postroom.engine.machine import SPHERES
 from postroom.errors import ArgumentInvalid, NotInSphere, ParticipantInDoubt, PostroomError, SphereAborted
 from postroom.limits import COMMIT_SECONDS, HEARTBEAT_SECONDS, HEARTBEAT_SECONDS_MIN, RETRY_SECONDS
+from postroom.model.arguments import check_methods
 from postroom.model.key import key_number
 from postroom.model.message import SPHERE, Message
 from postroom.model.moment import in_microseconds
@@ -24,6 +25,7 @@ from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.spheres import ACTIVE, COMMITTED, COMMITTING
 
 
+@check_methods
 class Membership:
     """The sphere of one received message, for its recipient."""
 

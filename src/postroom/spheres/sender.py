@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+from postroom.errors import ArgumentInvalid
+from postroom.model.arguments import check_methods
 from postroom.model.body import Format
 from postroom.model.message import Draft, Value, cause_number
 from postroom.spheres import outcome, sending
@@ -22,6 +24,7 @@ class Writer(Protocol):
     def name(self) -> str: ...
 
 
+@check_methods
 class Sender:
     """May send while the sphere is in one of some states."""
 
@@ -73,9 +76,11 @@ class Sender:
         ``compensation`` has the fields of a second form of the type, for the same mailbox; or it is a ``Compensation``
         with a queue.
         """
-        return self._fire(
-            sending.mail_order(writer.name, to, type, fields or {}, compensation, when), cause_number(None, cause)
-        )
+        name: object = getattr(writer, "name", None)
+        if not isinstance(name, str):
+            raise ArgumentInvalid(argument="writer", why="a station is expected, as room.station returns it")
+        order = sending.mail_order(name, to, type, fields or {}, compensation, when)
+        return self._fire(order, cause_number(None, cause))
 
     def _fire(self, made: Order, cause: int | None) -> SphereSent:
         order = replace(made, cause=self._cause if cause is None else cause)

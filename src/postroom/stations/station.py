@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from postroom.errors import AlbumUnknown, ArgumentInvalid, DossierUnknown, MessageElsewhere
 from postroom.limits import BATCH_MESSAGES_MAX, COPIES_MAX, DOSSIER_CHARS_MAX, KEY_TAIL, QUERY_SECONDS, SQL_SECONDS
+from postroom.model.arguments import check_methods
 from postroom.model.body import check_text
 from postroom.model.definitions import nearest
 from postroom.model.key import key_number, key_text
@@ -62,6 +63,7 @@ class InventoryItem:
     since: datetime
 
 
+@check_methods
 class Station:
     """Created by ``room.station``. It can access the messages of its own database, and images of all others."""
 
