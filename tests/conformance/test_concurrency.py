@@ -65,8 +65,8 @@ def test_many_senders_and_receivers_lose_double_and_reorder_nothing(url: str) ->
         history = [message.body for message in room.queues.history("q")]
         assert Counter(history) == everything
         for bodies in received:
-            mine = set(bodies)
-            assert [body for body in history if body in mine] == bodies
+            own = set(bodies)
+            assert [body for body in history if body in own] == bodies
 
 
 def test_counts_follow_departures_from_the_middle_and_the_end(url: str) -> None:
