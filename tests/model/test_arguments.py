@@ -19,7 +19,7 @@ from postroom.model.arguments import check_methods, check_of, parameter_types
     ("hint", "right", "wrong"),
     [
         (str, ["", "x"], [None, 1, b"x"]),
-        (int, [0, -1, 2**63 - 1, -(2**63)], [True, 1.0, "1", None, 2**63, -(2**63) - 1, 10**5000]),
+        (int, [0, -1, 10**30], [True, 1.0, "1", None]),
         (float, [1, 1.5, float("nan"), Fraction(1, 2)], [True, "1", None, Decimal(1), 10**400]),
         (bool, [True, False], [0, 1, None, "yes"]),
         (float | Literal[True] | None, [1.0, True, None], [False, "x"]),

@@ -16,11 +16,11 @@ from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, TypeVar, Union, Unpack, get_args, get_origin, get_type_hints, is_typeddict
 
 from postroom.errors import ArgumentInvalid
+from postroom.limits import INT_MAX, INT_MIN
 
 C = TypeVar("C", bound=type)
 _WORDS = {str: "text", bool: "True or False", bytes: "bytes", type(None): "None"}
 _TEXTS = (str, bytes, bytearray)
-_NUMBER = "a number"
 
 
 class Check(NamedTuple):
@@ -109,7 +109,7 @@ def _taken(method: Callable[..., Any]) -> _Taken:
 
 
 def _refusal(name: str, value: Any, check: Check) -> ArgumentInvalid:
-    if not isinstance(value, bool) and isinstance(value, Integral) and "number" in check.words:
+    if check.fits(0) and isinstance(value, int) and not isinstance(value, bool):
         return ArgumentInvalid(argument=name, why="a number has at most 64 bits")
     given = "None" if value is None else type(value).__name__
     if isinstance(value, _TEXTS) or not isinstance(value, collections.abc.Iterable):
@@ -145,17 +145,21 @@ def check_of(hint: Any) -> Check | None:
     if hint is int:
         return Check(_is_whole, "a whole number")
     if hint is float:
-        return Check(
-            lambda value: _is_whole(value) or (isinstance(value, Real) and not isinstance(value, Integral)), _NUMBER
-        )
+        return Check(_is_number, "a number")
     if hint in _WORDS:
         return Check(lambda value: isinstance(value, hint), _WORDS[hint])
     return _collection(hint)
 
 
 def _is_whole(value: Any) -> bool:
-    """Whether it is a number that every store and every other program can hold, too: of 64 bits."""
-    return not isinstance(value, bool) and isinstance(value, Integral) and -(2**63) <= int(value) < 2**63
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a number, and none that only Python can hold: a float cannot be made of it."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return INT_MIN <= value <= INT_MAX
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _literal(values: tuple[Any, ...]) -> Check:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, overload
 
 from postroom.errors import ArgumentInvalid, StoreCorrupt
-from postroom.limits import DIFFERENCES_MAX, JOURNAL_ROWS_MAX, PAGE_ROWS
+from postroom.limits import DIFFERENCES_MAX, INT_MAX, JOURNAL_ROWS_MAX, PAGE_ROWS
 from postroom.model.message import Message
 from postroom.model.moment import to_microseconds
 from postroom.model.types import FieldValue
@@ -97,7 +97,8 @@ class RoomJournal(RoomPart):
         """The next entries after a number, a page at a time."""
         if not 0 < limit <= JOURNAL_ROWS_MAX:
             raise ArgumentInvalid(argument="limit", why=f"1 to {JOURNAL_ROWS_MAX}")
-        return Entries(self._parts.store.read(lambda tx: tx.journal.after(seq, limit + 1)), limit)
+        last = min(max(seq, 0), INT_MAX)
+        return Entries(self._parts.store.read(lambda tx: tx.journal.after(last, limit + 1)), limit)
 
     def why(self, key: str) -> Retained:
         """Which slices keep a message, and whether it can be deleted."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from postroom.errors import ArgumentInvalid, PrincipalRefused, TypeUnknown
-from postroom.limits import WAITING_MAX
+from postroom.limits import INT_MAX, WAITING_MAX
 from postroom.model.message import Message
 from postroom.room.parts import RoomPart, spark_session
 from postroom.stations.places.network import CONTROL, NodeShown
@@ -178,6 +178,8 @@ class RoomStations(RoomPart):
         forms = self._parts.network.forms
         if version is None:
             return self._parts.store.read(lambda tx: forms.named(tx, type))
+        if not 0 <= version <= INT_MAX:
+            raise ArgumentInvalid(argument="version", why="it is not a version of the definitions")
         return self._parts.store.read(lambda tx: forms.at(tx, type, version))
 
     def form_of(self, message: Message) -> Edition | None:

@@ -172,7 +172,7 @@ def test_an_effect_can_be_dropped_and_numbers_are_never_given_twice(run: Run, tm
     run("send", "A", "--body", "x")
     assert run("outbox", "drop", "1").out == "1 was dropped\n"
     assert run("outbox", "drop", "1").err.startswith("postroom: outbox-unknown:")
-    assert run("outbox", "retry", str(10**30)).err.startswith("postroom: argument-invalid:")
+    assert run("outbox", "retry", str(10**30)).err.startswith("postroom: outbox-unknown:")
     run("receive", "A")
     run("send", "A", "--body", "y")
     assert [one["effect"] for one in run("outbox", "list", "--json").json["effects"]] == [2]
