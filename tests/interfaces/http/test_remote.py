@@ -6,13 +6,16 @@ import socket
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
+from threading import enumerate as enumerate_threads
+from typing import Any
 
 import pytest
 
 import postroom
 from postroom import errors
 from postroom.errors import NotRemote
+from postroom.interfaces.http import remote_spheres
 from postroom.interfaces.http.remote import RemoteRoom
 from postroom.room import Postroom
 
@@ -245,3 +248,41 @@ def test_a_key_is_any_text_and_the_same_one_everywhere(here: Served) -> None:
         batch = remote.send_many("orders", ["a", "b"], idempotency_key="Stück")
         assert list(remote.send_many("orders", ["a", "b"], idempotency_key="Stück").keys) == list(batch.keys)
     assert here.room.count("orders").queues[0].unprocessed == len(keys) + 2
+
+
+def test_a_connection_that_is_made_while_the_room_is_closed_is_closed_too(
+    here: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = postroom.open(here.url, token=here.token)
+    connect, connections = socket.create_connection, list[socket.socket]()
+    connected, closed = Event(), Event()
+
+    def connect_late(*args: Any, **named: Any) -> socket.socket:
+        connections.append(connect(*args, **named))
+        connected.set()
+        closed.wait(20)
+        return connections[-1]
+
+    monkeypatch.setattr(socket, "create_connection", connect_late)
+    thread = Thread(target=room.count)
+    thread.start()
+    assert connected.wait(20)
+    room.close()
+    closed.set()
+    thread.join(20)
+    assert [connection.fileno() for connection in connections] == [-1]
+
+
+def test_a_room_that_was_closed_says_so_from_afar(here: Served) -> None:
+    before = enumerate_threads()
+    with postroom.open(here.url, token=here.token) as room:
+        sphere = room.sphere(heartbeat=0.3)
+        here_and_there = [thread for thread in enumerate_threads() if thread.name == "postroom-heart"]
+        hearts = [thread for thread in here_and_there if thread not in before]
+        (heart,) = [thread for thread in hearts if getattr(thread, "_target", None) is remote_spheres._beat]
+    with pytest.raises(errors.StoreStopped, match="it was closed"):
+        room.count()
+    with pytest.raises(errors.StoreStopped):
+        sphere.send("q", "x")
+    heart.join(20)
+    assert not heart.is_alive()

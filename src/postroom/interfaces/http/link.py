@@ -6,7 +6,9 @@ import json
 import os
 import ssl
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
+from threading import Event, Lock
 from typing import Any, NoReturn
 from urllib.parse import quote, urlsplit
 
@@ -19,6 +21,7 @@ from postroom.errors import (
     RequestInvalid,
     ServerFailed,
     ServerUnreachable,
+    StoreStopped,
     UrlInvalid,
 )
 from postroom.interfaces.http.objects import MEDIA_TYPE as OBJECTS
@@ -52,6 +55,9 @@ class Link:
         self._client = httpx.Client(
             headers=self.headers, timeout=REMOTE_SECONDS, verify=self.verify, trust_env=False, follow_redirects=False
         )
+        self._lock = Lock()
+        self._under_way = 0  # requests
+        self._closed = Event()
 
     @cached_property
     def _waiting(self) -> httpx.AsyncClient:
@@ -66,7 +72,28 @@ class Link:
         )
 
     def close(self) -> None:
-        self._client.close()
+        """Close the connections; that of a request which is under way is closed after it."""
+        with self._lock:
+            self._closed.set()
+            idle = not self._under_way
+        if idle:
+            self._client.close()
+
+    @contextmanager
+    def _used(self) -> Iterator[httpx.Client]:
+        """The client for one request. It closes no connection that is being made: whoever makes it would lose it."""
+        with self._lock:
+            if self._closed.is_set():
+                raise StoreStopped(why="it was closed")
+            self._under_way += 1
+        try:
+            yield self._client
+        finally:
+            with self._lock:
+                self._under_way -= 1
+                over = self._closed.is_set() and not self._under_way
+            if over:
+                self._client.close()
 
     async def aclose(self) -> None:
         """Close the connections of those who wait in a loop."""
@@ -78,7 +105,8 @@ class Link:
         asking = _Asking(self, operation, arguments, wait)
         while True:
             try:
-                response = self._client.request(**asking.said)
+                with self._used() as client:
+                    response = client.request(**asking.said)
             except httpx.TransportError as error:
                 asking.fail(error)
                 continue
@@ -100,7 +128,7 @@ class Link:
     def pieces(self, path: str) -> Iterator[bytes]:
         """What a server gives out, as it comes."""
         try:
-            with self._client.stream("GET", self.url + path) as response:
+            with self._used() as client, client.stream("GET", self.url + path) as response:
                 if response.status_code != 200:
                     response.read()
                     document(response)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from postroom.errors import AnswerLost, NotRemote, PostroomError, SphereOver
+from postroom.errors import AnswerLost, NotRemote, PostroomError, SphereOver, StoreStopped
 from postroom.interfaces.http.remote_bodies import as_sent
 from postroom.limits import COMMIT_SECONDS, HEARTBEAT_SECONDS
 from postroom.model.message import SPHERE, Message
@@ -118,7 +118,7 @@ def _beat(stop: threading.Event, parts: RemoteParts, id: str, pause: float, owne
     while not stop.wait(pause) and owner.is_alive():
         try:
             parts.verb("held.heartbeat", sphere=id)
-        except SphereOver:
+        except (SphereOver, StoreStopped):
             return
         except PostroomError:  # gone for a moment: there are more beats before it is aborted
             continue
