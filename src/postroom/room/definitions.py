@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -24,6 +23,7 @@ from postroom.room import catalog
 from postroom.room.access import EVERYTHING, OPERATE
 from postroom.room.catalog import CatalogEntry, CatalogVersion
 from postroom.room.parts import RoomPart, spark_session
+from postroom.room.paths import File
 from postroom.store.kernel.queues import Hold
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.types import TypeVersion, check_typed, define_type, every_type, find_type
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from postroom.room.loading import Sources
     from postroom.rules.inspection import Explanation
     from postroom.stations.procedures.inspection import ProcedureExplained
-
-File = str | os.PathLike[str]
 
 
 class RoomDefinitions(RoomPart):

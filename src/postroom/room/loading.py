@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -15,10 +14,9 @@ from postroom.limits import COLLECTION_BYTES_MAX
 from postroom.model.definitions import Loaded
 from postroom.model.paths import printable, text_of
 from postroom.room.languages import languages
+from postroom.room.paths import File
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
-
-File = str | os.PathLike[str]
 
 
 class Limited(Protocol):

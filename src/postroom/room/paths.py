@@ -8,8 +8,11 @@ from pathlib import Path
 from postroom.errors import ArgumentInvalid
 from postroom.model.body import is_text
 
+#: How a caller names one.
+File = str | os.PathLike[str]
 
-def path_of(file: str | os.PathLike[str], argument: str = "file") -> Path:
+
+def path_of(file: File, argument: str = "file") -> Path:
     """Its path; refused if its name is no text, which no store, no document and no error could repeat."""
     path = Path(file)
     if not is_text(str(path)):

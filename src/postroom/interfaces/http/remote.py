@@ -42,8 +42,8 @@ from postroom.room.engine import RoomEngine
 from postroom.room.flows import RoomFlows
 from postroom.room.gateways import RoomGateways
 from postroom.room.journal import RoomJournal
-from postroom.room.loading import File
 from postroom.room.operations import RoomOperations
+from postroom.room.paths import File
 from postroom.room.queues import RoomQueues
 from postroom.room.spheres import RoomSpheres
 from postroom.room.stations import RoomStations
