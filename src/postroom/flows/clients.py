@@ -122,7 +122,7 @@ class Clients:
         def work(tx: Transaction) -> list[Subscription]:
             room_graph = self._room_graphs.now(tx)
             clients = [client] if client is not None else sorted(_clients(room_graph))
-            return [_subscription(room_graph, each, arc) for each in clients for arc in _arcs_of(room_graph, each)]
+            return [_subscription(room_graph, name, arc) for name in clients for arc in _arcs_of(room_graph, name)]
 
         return self._store.read(work)
 
@@ -151,13 +151,13 @@ class Clients:
         return [
             _subscription(after, client, arc)
             for arc in _arcs_of(after, client)
-            if arc.name in {each.name for each in arcs}
+            if arc.name in {other.name for other in arcs}
         ]
 
 
 def _clients(room_graph: RoomGraph) -> set[str]:
-    clients = {each.statement for each in room_graph.kept.values() if each.origin == CLIENT}
-    return {each.name for each in clients if isinstance(each, Space)}
+    clients = {kept.statement for kept in room_graph.kept.values() if kept.origin == CLIENT}
+    return {statement.name for statement in clients if isinstance(statement, Space)}
 
 
 def _arcs_of(room_graph: RoomGraph, client: str) -> list[Arc]:

@@ -39,7 +39,7 @@ def parse_typed(draft: Draft, known: MessageType, type: Type, space: str) -> Any
 def _json(value: FieldValue) -> Any:
     """A field's value as an event has it in JSON, where every number is exact."""
     if isinstance(value, tuple):
-        return [_json(each) for each in value]
+        return [_json(item) for item in value]
     if isinstance(value, float):
         return Decimal(repr(value))
     return value if isinstance(value, Decimal) else plain(value)

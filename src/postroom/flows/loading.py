@@ -75,7 +75,7 @@ class Graphs:
 
     def symbols(self) -> Iterator[Symbol]:
         named = (statement for statement in self.statements if not isinstance(statement, Allow))
-        return (Symbol(type(each).__name__.lower(), each.name, each.position) for each in named)
+        return (Symbol(type(statement).__name__.lower(), statement.name, statement.position) for statement in named)
 
     def check(self, store: Store | None, *, alone: bool) -> None:
         if store is not None:

@@ -79,5 +79,5 @@ def end_lapsed(store: Store, clients: Clients) -> None:
 
 
 def _lapsed(tx: Transaction) -> list[Lease]:
-    held = [each for each in tx.leases.all() if each.name.startswith(LEASE) and not each.released]
-    return [each for each in held if each.expires <= tx.now or is_alive(each.owner) is False]
+    held = [lease for lease in tx.leases.all() if lease.name.startswith(LEASE) and not lease.released]
+    return [lease for lease in held if lease.expires <= tx.now or is_alive(lease.owner) is False]

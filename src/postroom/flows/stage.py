@@ -40,9 +40,9 @@ class FlowStage(WatchingStage):
         if not flowing:
             return None
         now = self._room_graphs.now(tx)
-        free = {each.name for each in flowing if each.name not in waiting and _releases(tx, each)}
+        free = {source.name for source in flowing if source.name not in waiting and _releases(tx, source)}
         aside = now.durable
-        sources = _oldest(tx, [each for each in flowing if each.name not in aside and each.name in free])
+        sources = _oldest(tx, [source for source in flowing if source.name not in aside and source.name in free])
         firsts = [first for first in map(tx.epochs.first, sources) if first is not None]
         epoch = tx.epochs.at(min(firsts, default=END))
         if epoch is None:
@@ -50,13 +50,15 @@ class FlowStage(WatchingStage):
         met = self._room_graphs.at(tx, epoch.version)
         # What an arc has missed comes before all that is published while it is enabled.
         missed = [
-            each
-            for each in flowing
-            if each.name in aside and _is_enabled(met, each.name) and tx.epochs.first(each) is not None
+            source
+            for source in flowing
+            if source.name in aside and _is_enabled(met, source.name) and tx.epochs.first(source) is not None
         ]
-        if any(each.name in free for each in missed):
-            return self._share(met, now, {each.name: (each.since, each.end) for each in missed if each.name in free})
-        late = met.before(aside[each.name].source for each in missed)
+        if any(source.name in free for source in missed):
+            return self._share(
+                met, now, {source.name: (source.since, source.end) for source in missed if source.name in free}
+            )
+        late = met.before(aside[source.name].source for source in missed)
         windows = {
             source.name: (max(source.since, epoch.since), min(source.end, epoch.until))
             for source in sources
@@ -78,9 +80,9 @@ class FlowStage(WatchingStage):
 def _oldest(tx: Transaction, flowing: Iterable[Flowing]) -> list[Flowing]:
     """Of each space the first part of its messages, in their order, of which some have yet to flow."""
     oldest: dict[str, Flowing] = {}
-    for each in flowing:
-        if each.name not in oldest or tx.epochs.first(oldest[each.name]) is None:
-            oldest[each.name] = each
+    for source in flowing:
+        if source.name not in oldest or tx.epochs.first(oldest[source.name]) is None:
+            oldest[source.name] = source
     return list(oldest.values())
 
 
@@ -97,14 +99,16 @@ def _releases(tx: Transaction, flowing: Flowing) -> bool:
 def _with_rows(met: RoomGraph, now: RoomGraph) -> RoomGraph:
     """An older graph with the rows that collections have now: master data is not kept for the past."""
     tables = {
-        key: each
-        for key, each in now.kept.items()
-        if isinstance(each.statement, Table) and each.statement.collection and key in met.kept
+        key: entry
+        for key, entry in now.kept.items()
+        if isinstance(entry.statement, Table) and entry.statement.collection and key in met.kept
     }
     if met is now or not tables:
         return met
     graph: RoomGraph | None = now.memory.get(met.version)
     if graph is None:
-        kept = {key: replace(each, rows=tables[key].rows) if key in tables else each for key, each in met.kept.items()}
+        kept = {
+            key: replace(entry, rows=tables[key].rows) if key in tables else entry for key, entry in met.kept.items()
+        }
         graph = now.memory[met.version] = RoomGraph(met.version, kept)
     return graph

@@ -94,7 +94,7 @@ def tried(
             for stored in tx.slices.queue(name)
             if stored.sound and stored.created >= after
         ]
-        return room_graph, sorted(events, key=lambda each: each.key)
+        return room_graph, sorted(events, key=lambda stored: stored.key)
 
     room_graph, messages = store.read(work)
     if not messages:

@@ -86,7 +86,7 @@ class Visits:
             for subscription in self._clients.subscriptions()
             if _MARK in subscription.client and not subscription.connected
         ]
-        gone: Sequence[str] = sorted({each.client for each in left})
+        gone: Sequence[str] = sorted({subscription.client for subscription in left})
         for visitor in gone:
             with suppress(DefinitionUnknown):
                 self._clients.unsubscribe(visitor, None, by)

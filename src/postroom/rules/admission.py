@@ -41,7 +41,7 @@ class RuleAdmission:
     def again(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> list[Put]:
         """The same of messages that were sent before: what the system wrote stays, what is fixed is made anew."""
         target = self._programs.plan(tx).target(queue.name)
-        fixed = {each.name for each in target.properties if each.fixed}
+        fixed = {planned.name for planned in target.properties if planned.fixed}
         candidates = []
         for draft in drafts:
             properties = admission.stored(draft.properties)

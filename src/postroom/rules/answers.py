@@ -74,7 +74,7 @@ class Answers:
             answer = error
         self._ready[question] = answer
         left = sum(len(other.document) for other in list(self._ready))
-        for old in [each for each in list(self._ready) if each != question and each not in wanted]:
+        for old in [other for other in list(self._ready) if other != question and other not in wanted]:
             if left <= _KEPT_CHARS:
                 return
             self._ready.pop(old, None)  # of a transaction that was given up

@@ -58,7 +58,7 @@ class Programs:
 
 
 def read(tx: Transaction, version: int | None = None) -> Program:
-    return Program(tuple(from_catalog(each) for each in tx.definitions.of_kind(KIND, version)))
+    return Program(tuple(from_catalog(definition) for definition in tx.definitions.of_kind(KIND, version)))
 
 
 def planned(tx: Transaction, program: Program, version: int, mark: str, filled: frozenset[str] | None = None) -> Plan:
@@ -70,8 +70,8 @@ def planned(tx: Transaction, program: Program, version: int, mark: str, filled: 
 def masters(tx: Transaction) -> dict[str, str]:
     """The master data of each collection, as one document of documents."""
     return {
-        each.name: f"<c>{''.join(f'<d>{without_declaration(text)}</d>' for text in each.body['documents'])}</c>"
-        for each in tx.definitions.of_kind(COLLECTION)
+        master.name: f"<c>{''.join(f'<d>{without_declaration(text)}</d>' for text in master.body['documents'])}</c>"
+        for master in tx.definitions.of_kind(COLLECTION)
     }
 
 
@@ -83,7 +83,7 @@ def _known(tx: Transaction) -> frozenset[str]:
 def surroundings(tx: Transaction) -> tuple[frozenset[str], frozenset[str]]:
     """The room's queues that no program defines, and the names of its collections."""
     others = frozenset(queue.name for queue in tx.queues.all() if queue.kind not in (QUEUE_KIND, *CLOSED))
-    return others, frozenset(each.name for each in tx.definitions.of_kind(COLLECTION))
+    return others, frozenset(master.name for master in tx.definitions.of_kind(COLLECTION))
 
 
 def check(tx: Transaction, new: Sequence[AnyDefinition]) -> Program:
@@ -137,7 +137,7 @@ class _Writing:
         self._remove_slicings()
         self._evolve_queues()
         wanted = [as_catalog(definition) for definition in self._new.definitions]
-        was = {each.name: each.body for each in tx.definitions.of_kind(KIND)}
+        was = {definition.name: definition.body for definition in tx.definitions.of_kind(KIND)}
         version = tx.definitions.replace(KIND, wanted, {"files": list(files)})
         after = planned(tx, self._new, version, mark)
         self._set_admission(after)
@@ -146,7 +146,7 @@ class _Writing:
             tx.slices.slicing(name)
         self._filling.fill(tx, before, after, self._new)
         tx.wake()
-        return compared(version, was, {each.name: each.body for each in wanted})
+        return compared(version, was, {definition.name: definition.body for definition in wanted})
 
     def _evolve_queues(self) -> None:
         tx = self._tx

@@ -61,9 +61,11 @@ def admit(
     todo = [number for number, refusal in enumerate(entries) if refusal is None]
     if not target.entry_queries:
         for number in todo:
-            each = candidates[number]
-            entries[number] = finish(plan, target, dict(each.explicit), each.system, (), each.document, evaluator)
-        return [each for each in entries if each is not None]
+            candidate = candidates[number]
+            entries[number] = finish(
+                plan, target, dict(candidate.explicit), candidate.system, (), candidate.document, evaluator
+            )
+        return [entry for entry in entries if entry is not None]
     shown = []
     for number in todo:
         document, explicit, _ = candidates[number]
@@ -73,7 +75,7 @@ def admit(
         answers = _asked(plan, target, batch(shown), len(shown), evaluator or saxon())
     except QueryFailed as error:
         why = f"{error.what}{_suspects(target)}"
-        return [Failure("system", error.code, why) if each is None else each for each in entries]
+        return [Failure("system", error.code, why) if entry is None else entry for entry in entries]
     for number, part in zip(todo, answers, strict=True):
         told = answer(part, plan.mark)
         if told.failed is not None:
@@ -83,7 +85,7 @@ def admit(
             entries[number] = Failure("application", code, why, place=place(target.entry_queries[0], told.failed))
         else:
             entries[number] = _finished(plan, target, told, candidates[number], evaluator)
-    return [each if each is not None else Failure("system", "PR0000", "no answer") for each in entries]
+    return [entry if entry is not None else Failure("system", "PR0000", "no answer") for entry in entries]
 
 
 def _finished(
@@ -113,7 +115,9 @@ def place(query: Query, failed: Failed) -> str | None:
 
 def _suspects(target: Target, explicit: Collection[str] = ()) -> str:
     """The names of what is evaluated for a message, and of what its sender set: one of them is guilty."""
-    names = [f"property {each.name}" for each in target.properties if each.computed or each.name in explicit]
+    names = [
+        f"property {planned.name}" for planned in target.properties if planned.computed or planned.name in explicit
+    ]
     names += [f"the index of {name}" for name in target.indexes]
     return f" ({', '.join(names)})" if names else ""
 
@@ -192,7 +196,7 @@ def _said(properties: tuple[tuple[str, Any], ...], types: tuple[type, ...]) -> s
 def value_of(name: str, kind: str | None, text: str, target: Target) -> Any:
     """A property as JSON keeps it: truth values and whole numbers as such, all else in its canonical form."""
     if kind is None:
-        kind = next((each.type for each in target.properties if each.name == name), "string")
+        kind = next((planned.type for planned in target.properties if planned.name == name), "string")
     if kind == "boolean":
         return text == "true"
     if kind in _INTEGERS and len(text) > _DIGITS_MAX:
@@ -208,9 +212,9 @@ def text_of(value: Any) -> str:
 def inherited(target: Target, trigger: Mapping[str, Any], properties: Mapping[str, Any]) -> Properties:
     """What a new message takes over from the one that caused it, unless it is set."""
     return {
-        each.name: trigger[each.name]
-        for each in target.properties
-        if each.inherited and each.name in trigger and each.name not in properties
+        planned.name: trigger[planned.name]
+        for planned in target.properties
+        if planned.inherited and planned.name in trigger and planned.name not in properties
     }
 
 
@@ -220,7 +224,7 @@ def stored(properties: str) -> Properties:
 
 def settable(target: Target, properties: Mapping[str, Any]) -> Properties:
     """Of the properties of a message those that a sender may set: the others are set and computed once more."""
-    fixed = {each.name for each in target.properties if each.fixed}
+    fixed = {planned.name for planned in target.properties if planned.fixed}
     return {name: value for name, value in properties.items() if name not in fixed | RESERVED}
 
 
@@ -228,7 +232,7 @@ def _refused(target: Target, candidate: Candidate) -> Failure | None:
     for name in candidate.explicit:
         if name in RESERVED:
             return Failure("application", "PR0003", f"property {name} is set by the system")
-        if any(each.name == name and each.fixed for each in target.properties):
+        if any(planned.name == name and planned.fixed for planned in target.properties):
             return Failure("application", "PR0003", f"property {name} is fixed: it is computed and cannot be set")
     return None
 

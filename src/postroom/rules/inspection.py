@@ -47,14 +47,14 @@ def explain(program: Program, plan: Plan, name: str) -> Explanation:
         raise DefinitionUnknown(name=f"rule {name}", nearest=nearest(name, program.rules))
     body = read(rule.body.text, 0, len(rule.body.text), program.prolog(rule.module).namespaces)
     watches = _watched(program, rule)
-    reads = dict.fromkeys(str(each) for queue in watches for each in _reads(program, plan, queue, rule))
+    reads = dict.fromkeys(str(source) for queue in watches for source in _reads(program, plan, queue, rule))
     return Explanation(
         name,
         str(rule.position),
         f"{'slicing' if rule.target in program.slicings else 'queue'} {rule.target}",
         watches,
         tuple(reads),
-        tuple(dict.fromkeys(each.queue for enqueue in body.enqueues for each in enqueue.sent)),
+        tuple(dict.fromkeys(goal.queue for enqueue in body.enqueues for goal in enqueue.sent)),
         tuple(dict.fromkeys(reset.slicing or rule.target for reset in body.resets)),
         tuple(program.error_queues(watches[0], name)) if watches else (),
         {queue: _query(plan.queues[queue], name) for queue in watches if queue in plan.queues},

@@ -37,7 +37,7 @@ class RuleLanguage:
         files: dict[str, bytes] = {}
         named: dict[str, str] = {}  # interfaces and policies by their texts: queues of one port share them
         # Declarations stand first in a file, and those of a module are printed with its name.
-        for definition in sorted(catalog.read(tx, version).definitions, key=lambda each: each.what != "module"):
+        for definition in sorted(catalog.read(tx, version).definitions, key=lambda item: item.what != "module"):
             if isinstance(definition, LibraryDefinition):
                 files[definition.file] = written(definition).encode()
                 continue
@@ -70,7 +70,7 @@ class Modules:
         named = (
             definition for definition in self.definitions if definition.what != "system"
         )  # that has no name of its own
-        return (Symbol(each.what, each.name, each.position) for each in named)
+        return (Symbol(definition.what, definition.name, definition.position) for definition in named)
 
     def check(self, store: Store | None, *, alone: bool) -> None:
         if store is not None:

@@ -49,15 +49,15 @@ def tried(store: Store, proposed: Sequence[AnyDefinition], since: datetime | Non
 
     def work(tx: Transaction) -> tuple[Plan, list[Stored]]:
         program = catalog.check(tx, proposed)
-        mine = {each.name for each in proposed if each.what == "rule"}
+        mine = {definition.name for definition in proposed if definition.what == "rule"}
         # Indexes that only the proposed rules need are not there: these rules read whole queues instead.
         mark = secrets.token_hex(4)
         filled = frozenset(catalog.planned(tx, catalog.read(tx), 0, mark).indexes)
         plan = catalog.planned(tx, program, 0, mark, filled)
-        watched = [queue for queue, each in plan.queues.items() if mine & set(each.rules)]
+        watched = [queue for queue, queue_plan in plan.queues.items() if mine & set(queue_plan.rules)]
         messages = [stored for queue in watched for stored in tx.slices.queue(queue) if stored.sound]
         after = begins(since)
-        return plan, sorted((each for each in messages if each.created >= after), key=lambda each: each.key)
+        return plan, sorted((stored for stored in messages if stored.created >= after), key=lambda stored: stored.key)
 
     plan, messages = store.read(work)
     for start in range(0, len(messages), 500):

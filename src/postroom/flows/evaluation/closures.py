@@ -48,10 +48,10 @@ _WHOLE: Mapping[str, Callable[[int, int], int]] = {"+": operator.add, "-": opera
 # --- patterns -----------------------------------------------------------------------------------------------------
 
 
-def matcher(each: Sequence[tuple[Pattern, Type]]) -> tuple[Callable[..., Bound | None], Types]:
+def matcher(pairs: Sequence[tuple[Pattern, Type]]) -> tuple[Callable[..., Bound | None], Types]:
     """What patterns bind, each in a value of its own, or None if one does not match; and the types of what is bound."""
     types: Types = {}
-    tests = [_test(pattern, type, types) for pattern, type in each]
+    tests = [_test(pattern, type, types) for pattern, type in pairs]
 
     def work(*values: Any) -> Bound | None:
         bound: Bound = {}
@@ -191,8 +191,8 @@ def maker(expression: Expression, wanted: Type, types: Types) -> Value:
     if isinstance(expression, Arithmetic) and isinstance(wanted, Bag | List):
         left, right, both = maker(expression.left, wanted, types), maker(expression.right, wanted, types), wanted
         return lambda bound: joined(left(bound), right(bound), both)
-    found, given = evaluator(expression, types)
-    return found if given == wanted else lambda bound: widened(found(bound), given, wanted)
+    value, given = evaluator(expression, types)
+    return value if given == wanted else lambda bound: widened(value(bound), given, wanted)
 
 
 def _made(expression: Made, wanted: Type, types: Types) -> Value:

@@ -253,7 +253,7 @@ def _by_index(
 def _matched(
     index: Index, names: Sequence[tuple[int, str, str]], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    columns = [pa.array(each, type) for each, type in zip(zip(*names, strict=True), _NAMES, strict=True)]
+    columns = [pa.array(column, type) for column, type in zip(zip(*names, strict=True), _NAMES, strict=True)]
     for batch in batches:
         values = {path: batch.column(place + 2) for place, path in enumerate(index.paths)}
         matches = index.match(values, batch.num_rows)

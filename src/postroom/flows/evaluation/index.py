@@ -35,12 +35,14 @@ class Index:
     """Built once for the arcs of a space; arcs are known by their place in the sequence."""
 
     def __init__(self, arcs: Sequence[Sequence[Predicate]]) -> None:
-        self._paths = {path: _Path(path, arcs) for path in dict.fromkeys(each.path for arc in arcs for each in arc)}
+        self._paths = {
+            path: _Path(path, arcs) for path in dict.fromkeys(predicate.path for arc in arcs for predicate in arc)
+        }
         by_equality: defaultdict[Path, list[int]] = defaultdict(list)
         self._by_range: list[int] = []
         self._always: list[int] = []
         for number, arc in enumerate(arcs):
-            equal = next((each.path for each in arc if each.sign == "="), None)
+            equal = next((predicate.path for predicate in arc if predicate.sign == "="), None)
             if equal is not None:
                 by_equality[equal].append(number)
             elif arc:
@@ -107,21 +109,21 @@ class _Path:
     """
 
     def __init__(self, path: Path, arcs: Sequence[Sequence[Predicate]]) -> None:
-        here = [(number, each) for number, arc in enumerate(arcs) for each in arc if each.path == path]
-        self._constants: list[Plain] = sorted({each.value for _, each in here})
-        self._in_order = any(each.sign not in ("=", "!=") for _, each in here)
+        here = [(number, predicate) for number, arc in enumerate(arcs) for predicate in arc if predicate.path == path]
+        self._constants: list[Plain] = sorted({predicate.value for _, predicate in here})
+        self._in_order = any(predicate.sign not in ("=", "!=") for _, predicate in here)
         place = {value: number for number, value in enumerate(self._constants)}
         self.low = np.zeros(len(arcs), np.int64)
         self.high = np.full(len(arcs), 2 * len(self._constants), np.int64)
         self.asked = np.zeros(len(arcs), bool)
         self._excluded: list[tuple[int, int]] = []
-        for number, each in here:
+        for number, predicate in here:
             self.asked[number] = True
-            code = 2 * place[each.value] + 1
-            if each.sign == "!=":
+            code = 2 * place[predicate.value] + 1
+            if predicate.sign == "!=":
                 self._excluded.append((number, code))
                 continue
-            low, high = _RANGES[each.sign](code, 2 * len(self._constants))
+            low, high = _RANGES[predicate.sign](code, 2 * len(self._constants))
             self.low[number], self.high[number] = max(self.low[number], low), min(self.high[number], high)
 
     def codes(self, column: pa.Array) -> Numbers:

@@ -39,10 +39,10 @@ def match(pattern: Pattern, type: Type, value: Any, bound: Values | None = None)
     return matched([(pattern, type, value)], bound)
 
 
-def matched(each: Sequence[tuple[Pattern, Type, Any]], bound: Values | None = None) -> Values | None:
+def matched(triples: Sequence[tuple[Pattern, Type, Any]], bound: Values | None = None) -> Values | None:
     """What several patterns bind, each in a value of its own: those of an event and of a table's row."""
     matching = _Matching(dict(bound or {}))
-    if not all(matching.matches(pattern, type, value) for pattern, type, value in each):
+    if not all(matching.matches(pattern, type, value) for pattern, type, value in triples):
         return None
     if matching.open:
         raise NoValue
@@ -94,7 +94,7 @@ class _Matching:
                 if not left or not self.matches(part, type.of, left.pop(0)):
                     return False
                 continue
-            place = next((place for place, each in enumerate(left) if self.matches(part, type.of, each)), None)
+            place = next((place for place, element in enumerate(left) if self.matches(part, type.of, element)), None)
             if place is None:
                 return False
             del left[place]
@@ -162,7 +162,7 @@ def evaluate(expression: Expression, bound: Values) -> tuple[Any, Type]:
         made_type = FUNCTIONS[expression.function].result([type for _, type in given])
         assert made_type is not None, "a check sees to it"
         return called(expression.function, given, made_type), made_type
-    type = type_of(expression, {name: each for name, (_, each) in bound.items()})
+    type = type_of(expression, {name: value_type for name, (_, value_type) in bound.items()})
     return make(expression, type, bound), type
 
 

@@ -93,7 +93,7 @@ def _least(function: str, type: Type) -> Callable[[Any, Any], Any]:
     """The least or greatest of two; what JSON says of dates and moments has their order."""
     if type == DECIMAL:
         chosen = min if function == "min" else max
-        return lambda one, two: chosen((one, two), key=lambda said: (Decimal(said), said))
+        return lambda one, two: chosen((one, two), key=lambda text: (Decimal(text), text))
     if function == "min":
         return lambda one, two: two if two < one else one
     return lambda one, two: two if two > one else one

@@ -96,7 +96,7 @@ class FlowTask:
         for step in self.steps:
             arc, target = step.arc, self.graph.spaces[step.arc.target].type
             after = reached[step.number] = []
-            for passed in (each for before in reached[step.before] for each in self._passed(arc, before)):
+            for passed in (passed for before in reached[step.before] for passed in self._passed(arc, before)):
                 if passed is NoValue:
                     why = self.aside.get(arc.full_name, NO_VALUE)
                     yield Delivery(step.number, failure=f"arc {arc.name}: {why}")
@@ -176,4 +176,4 @@ def packed(arrivals: Sequence[Arrival]) -> bytes:
 
 
 def unpacked(answer: bytes) -> Deliveries:
-    return {number: [Delivery(*each) for each in some] for number, some in json.loads(answer)}
+    return {number: [Delivery(*row) for row in some] for number, some in json.loads(answer)}

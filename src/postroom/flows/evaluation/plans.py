@@ -268,9 +268,9 @@ class Journeys:
             some = self._waiting[space]
             if some:
                 flow = self._at(space)
-                events = [each._replace(order=number, body=body) for number, (each, _, body) in enumerate(some)]
+                events = [arrival._replace(order=number, body=body) for number, (arrival, _, body) in enumerate(some)]
                 self._note(flow, flow.found(events), dict(enumerate(some)))
-        made = {order: sorted(each, key=lambda item: item[:2]) for order, each in self._made.items()}
+        made = {order: sorted(items, key=lambda item: item[:2]) for order, items in self._made.items()}
         return {arrival.order: tuple(item[2] for item in made.get(arrival.order, ())) for arrival in arrivals}
 
     def _note(self, flow: Flow, deliveries: pa.Table, roots: Mapping[int, tuple[Arrival, _Way, str]]) -> None:

@@ -74,19 +74,19 @@ class FlowShare:
 
     def _evaluated(self, way: Way, arrivals: Sequence[Arrival]) -> Iterator[Mapping[int, Effects]]:
         guilty = [arrival for arrival in arrivals if arrival.failure is not None]
-        for each in guilty:  # it ended a job, alone and twice
-            yield self._apart(way, each._replace(failure=None), str(each.failure))
+        for arrival in guilty:  # it ended a job, alone and twice
+            yield self._apart(way, arrival._replace(failure=None), str(arrival.failure))
         events = [arrival for arrival in arrivals if arrival.failure is None]
         events = events if self.bay is not None else [self.entered(event) for event in events]
         failed = self._told([event for event in events if event.failure is not None])
-        yield {order: (error(each, str(each.failure)),) for order, each in failed.items()}
+        yield {order: (error(event, str(event.failure)),) for order, event in failed.items()}
         by_space: dict[str, list[Arrival]] = {}
-        for each in events:
-            if each.failure is None:
-                by_space.setdefault(each.queue, []).append(each)
+        for event in events:
+            if event.failure is None:
+                by_space.setdefault(event.queue, []).append(event)
         for space, some in by_space.items():
             made = self._effects(way, space, some)
-            yield {order: _told_once(each) for order, each in made.items()} if self.barred else made
+            yield {order: _told_once(effects) for order, effects in made.items()} if self.barred else made
 
     def _effects(
         self, way: Way, space: str, events: Sequence[Arrival], aside: Mapping[str, str] | None = None
@@ -184,8 +184,8 @@ class FlowShare:
 
 def _told_once(made: Effects) -> Effects:
     """To an arc that is put aside many may come of one event; why nothing came of them is told once."""
-    errors = dict.fromkeys(each for each in made if isinstance(each, Enqueue) and each.failed)
-    return (*errors, *[each for each in made if each not in errors])
+    errors = dict.fromkeys(effect for effect in made if isinstance(effect, Enqueue) and effect.failed)
+    return (*errors, *[effect for effect in made if effect not in errors])
 
 
 def _guilty(end: Callable[[Collection[str]], bool], good: list[str], arcs: Sequence[str]) -> list[str]:

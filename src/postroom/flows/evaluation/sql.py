@@ -86,7 +86,7 @@ class Variables(dict[str, Bound]):
 
     @property
     def types(self) -> dict[str, Type]:
-        return {name: each.type for name, each in self.items()}
+        return {name: variable.type for name, variable in self.items()}
 
 
 # --- types and values ---------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def data_type(type: Type) -> str:
 def _fields(type: Tuple | Union) -> list[tuple[str, Type]]:
     if isinstance(type, Union):
         return [(str(tag.name), tag.type) for tag in type.tags]
-    return [(label(type, place), each.type) for place, each in enumerate(type.fields)]
+    return [(label(type, place), field.type) for place, field in enumerate(type.fields)]
 
 
 def quoted(name: str) -> Sql:
@@ -145,13 +145,13 @@ def _name() -> Sql:
 def _rebuilt(value: Sql, type: Type, work: Callable[[Sql, Type], Sql]) -> Sql:
     """A value put together anew of its parts, on each of which something is done."""
     if isinstance(type, Bag | List):
-        each = _name()
-        return f"transform({value}, {each} -> {work(each, type.of)})"
+        variable = _name()
+        return f"transform({value}, {variable} -> {work(variable, type.of)})"
     assert isinstance(type, Tuple | Union)
     # A name for the value, so that its text stands here once.
-    each = _name()
-    parts = {name: work(f"{each}.{quoted(name)}", of) for name, of in _fields(type)}
-    return f"get(transform(array({value}), {each} -> IF({each} IS NULL, NULL, {_struct(parts)})), 0)"
+    variable = _name()
+    parts = {name: work(f"{variable}.{quoted(name)}", of) for name, of in _fields(type)}
+    return f"get(transform(array({value}), {variable} -> IF({variable} IS NULL, NULL, {_struct(parts)})), 0)"
 
 
 def _comparable(value: Sql, type: Type) -> Sql:
@@ -190,21 +190,21 @@ def widened(value: Sql, given: Type, wanted: Type) -> Sql:
     if isinstance(given, Bag | List):
         assert isinstance(wanted, Bag | List)
         inside = wanted.of
-        rebuilt = _rebuilt(value, given, lambda each, of: widened(each, of, inside))
+        rebuilt = _rebuilt(value, given, lambda element, of: widened(element, of, inside))
         return _ordered(rebuilt, inside) if isinstance(wanted, Bag) else rebuilt
     assert isinstance(given, Tuple | Union)
     assert isinstance(wanted, Tuple | Union)
-    each, ours = _name(), _fields(given)
+    variable, ours = _name(), _fields(given)
     if isinstance(wanted, Union):
         known = dict(ours)
         parts = {
-            name: widened(f"{each}.{quoted(name)}", known[name], of) if name in known else _nothing(of)
+            name: widened(f"{variable}.{quoted(name)}", known[name], of) if name in known else _nothing(of)
             for name, of in _fields(wanted)
         }
     else:
         both = zip(ours, _fields(wanted), strict=True)
-        parts = {new: widened(f"{each}.{quoted(old)}", was, of) for (old, was), (new, of) in both}
-    return f"get(transform(array({value}), {each} -> IF({each} IS NULL, NULL, {_struct(parts)})), 0)"
+        parts = {new: widened(f"{variable}.{quoted(old)}", was, of) for (old, was), (new, of) in both}
+    return f"get(transform(array({value}), {variable} -> IF({variable} IS NULL, NULL, {_struct(parts)})), 0)"
 
 
 def _fits(given: Type, wanted: Type) -> bool:
@@ -313,9 +313,9 @@ def _bag(pattern: Parts, type: Type, value: Sql, variables: Variables) -> list[S
         assert rest is not None
         return _conditions(rest, type, value, variables)
     wanted = f"array({', '.join(_element(part, type.of, variables) for part in parts)})"
-    so_far, one, each = _name(), _name(), _name()
-    same = _same(each, one, type.of)
-    place = f"CAST(array_position(transform({so_far}, {each} -> {same}), true) AS INT)"
+    so_far, one, element = _name(), _name(), _name()
+    same = _same(element, one, type.of)
+    place = f"CAST(array_position(transform({so_far}, {element} -> {same}), true) AS INT)"
     without = f"concat(slice({so_far}, 1, greatest({place} - 1, 0)), slice({so_far}, {place} + 1, {_ALL}))"
     taken = f"IF({place} > 0, {without}, {_nothing(type)})"  # no bag is left where an element is missing
     left = f"aggregate({wanted}, {value}, ({so_far}, {one}) -> {taken})"
@@ -377,7 +377,7 @@ def made(expression: Expression, wanted: Type, variables: Variables) -> Sql:
     if isinstance(expression, Made):
         return _made(expression, wanted, variables)
     if isinstance(expression, Arithmetic) and isinstance(wanted, Bag | List):
-        left, right = (made(each, wanted, variables) for each in (expression.left, expression.right))
+        left, right = (made(side, wanted, variables) for side in (expression.left, expression.right))
         joined = _joined(left, right, wanted)
         # What is null if one of its parts is stands for them: else the text would grow with the square of their number.
         variables.risks[:] = [*(risk for risk in variables.risks if risk not in (left, right)), joined]
@@ -421,7 +421,7 @@ def _tuple(type: Tuple, parts: Mapping[int, Sql]) -> Sql:
 
 
 def _tagged(type: Union, tag: str, value: Sql) -> Sql:
-    return _struct({str(each.name): value if each.name == tag else _nothing(each.type) for each in type.tags})
+    return _struct({str(field.name): value if field.name == tag else _nothing(field.type) for field in type.tags})
 
 
 def _several(type: Bag | List, elements: list[Sql]) -> Sql:
@@ -442,9 +442,9 @@ def _ordered(elements: Sql, type: Type) -> Sql:
     """A bag in its one order: by its elements' values, and where these are equal, as they are written."""
     if not _has_decimal(type):
         return f"array_sort({elements})"
-    each = _name()
-    keyed = _struct({"number": _comparable(each, type), "value": each})
-    return f"transform(array_sort(transform({elements}, {each} -> {keyed})), {each} -> {each}.value)"
+    element = _name()
+    keyed = _struct({"number": _comparable(element, type), "value": element})
+    return f"transform(array_sort(transform({elements}, {element} -> {keyed})), {element} -> {element}.value)"
 
 
 # --- what SQL says as we do ---------------------------------------------------------------------------------------
@@ -463,14 +463,14 @@ class _Native:
             return False
         if isinstance(expression, Arithmetic):
             return self._arithmetic(expression) and all(
-                self.says(each, deep + 1) for each in (expression.left, expression.right)
+                self.says(side, deep + 1) for side in (expression.left, expression.right)
             )
         if isinstance(expression, Call):
             return self._call(expression) and all(self.says(argument, deep + 1) for argument in expression.arguments)
         return False
 
     def _arithmetic(self, expression: Arithmetic) -> bool:
-        left, right = (type_of(each, self.types) for each in (expression.left, expression.right))
+        left, right = (type_of(side, self.types) for side in (expression.left, expression.right))
         if left == right == INT:
             return expression.sign != "/"
         return (left == right == STRING and expression.sign == "+") or left == right == DATE
@@ -573,12 +573,12 @@ def _texts(expression: Expression) -> Iterator[Expression]:
 
 def _text(parts: Sequence[Expression], variables: Variables) -> Sql:
     """Texts in a row; what no body has room for is null, and is not made: Java would end of it."""
-    values = [_evaluated(each, variables) for each in parts]
-    if all(isinstance(each, Constant | Use) for each in parts):
-        length = " + ".join(f"length({each})" for each in values)
+    values = [_evaluated(part, variables) for part in parts]
+    if all(isinstance(part, Constant | Use) for part in parts):
+        length = " + ".join(f"length({value})" for value in values)
         return f"IF({length} <= {BODY_BYTES_MAX}, concat({', '.join(values)}), NULL)"
-    some, so_far, each = _name(), _name(), _name()  # a name for them, so that the text of each stands here once
-    length = f"aggregate({some}, 0L, ({so_far}, {each}) -> {so_far} + length({each}))"
+    some, so_far, part = _name(), _name(), _name()  # a name for them, so that the text of each stands here once
+    length = f"aggregate({some}, 0L, ({so_far}, {part}) -> {so_far} + length({part}))"
     fits = f"IF({length} <= {BODY_BYTES_MAX}, array_join({some}, ''), NULL)"
     return f"get(transform(array(array({', '.join(values)})), {some} -> {fits}), 0)"
 

@@ -79,8 +79,8 @@ class StoredStates:
 
     def due(self, until: int) -> list[tuple[str, int, Row]]:
         if self._next is not None and self._next <= until:
-            for each in self._table.due(self.arc, self._read_until, until):
-                self._group(each.group)
+            for state in self._table.due(self.arc, self._read_until, until):
+                self._group(state.group)
             self._read_until = until
             self._next = self._table.next_due(self.arc, until)
         rows: dict[tuple[str, int], Row] = {}
@@ -94,8 +94,8 @@ class StoredStates:
     def write(self, messages: int) -> None:
         """Write what the first so many messages have changed."""
         changed: _Writes = {}
-        for each in self.writes[:messages]:
-            changed |= each
+        for write in self.writes[:messages]:
+            changed |= write
         text = self._fold.text
         put = [
             ArcState(self.arc, group, place, row.due, text(group, row.value))
@@ -175,16 +175,16 @@ class Folding:
         made = [effect for arc in arcs for effect in self._made(arc, arrival, event)]
         return tuple(sorted(made, key=lambda effect: not effect.failed))
 
-    def _made(self, each: StatefulArc, arrival: Arrival, event: Any) -> Iterable[Enqueue]:
-        why = self._barred.get(each.arc.full_name)
+    def _made(self, arc: StatefulArc, arrival: Arrival, event: Any) -> Iterable[Enqueue]:
+        why = self._barred.get(arc.arc.full_name)
         if why is not None:
-            return [error(arrival, f"arc {each.arc.name}: {why}", each.arc.name)]
-        return each.effects(arrival, event, self._of(each), self._graph)
+            return [error(arrival, f"arc {arc.arc.name}: {why}", arc.arc.name)]
+        return arc.effects(arrival, event, self._of(arc), self._graph)
 
-    def _of(self, each: StatefulArc) -> States:
-        if each.state not in self._states:
-            self._states[each.state] = self._begin(each.state, each.fold)
-        return self._states[each.state]
+    def _of(self, arc: StatefulArc) -> States:
+        if arc.state not in self._states:
+            self._states[arc.state] = self._begin(arc.state, arc.fold)
+        return self._states[arc.state]
 
 
 class StepFolding:

@@ -28,11 +28,11 @@ def proposed(
     The domains of the files are replaced. What was added at run time stays: subscriptions, and what was published in a
     meta-space.
     """
-    domains = {each.name for each in statements if isinstance(each, Domain)}
+    domains = {statement.name for statement in statements if isinstance(statement, Domain)}
     rest = without_domains(room_graph, domains)
     new = kept_from(statements, rows)
     rest = _following(rest, new)
-    others = [each.statement for key, each in rest.items() if key not in new]
+    others = [entry.statement for key, entry in rest.items() if key not in new]
     checks.check(checks.typed([*others, *statements]))
     if tx is not None:
         problems = gateway_problems(statements, tx.endpoints.all())
@@ -41,33 +41,37 @@ def proposed(
     for key in new:
         if room_graph.origin(key) == CLIENT:
             raise NameTaken(name=key, owner="a client; it goes when the client unsubscribes")
-    documents = {} if tx is None else {each.name: each.body["documents"] for each in tx.definitions.of_kind(COLLECTION)}
+    documents = (
+        {} if tx is None else {master.name: master.body["documents"] for master in tx.definitions.of_kind(COLLECTION)}
+    )
     for statement in statements:
         if tx is not None and isinstance(statement, Table) and statement.collection:
             if statement.source not in documents:
                 raise CollectionUnknown(name=statement.source)
             rows_of_documents(statement, documents[statement.source])
-    kept = {key: each for key, each in rest.items() if key not in new}
-    for key, each in new.items():
+    kept = {key: entry for key, entry in rest.items() if key not in new}
+    for key, entry in new.items():
         before = room_graph.kept.get(key)
         # Whoever disabled an arc did not mean until the next load.
-        same = before is not None and str(before.statement) == str(each.statement)
-        kept[key] = replace(each, disabled=before.disabled) if before is not None and same else each
+        same = before is not None and str(before.statement) == str(entry.statement)
+        kept[key] = replace(entry, disabled=before.disabled) if before is not None and same else entry
     return kept
 
 
 def _following(rest: Mapping[str, Kept], new: Mapping[str, Kept]) -> dict[str, Kept]:
     """What stays, with clients' spaces open for a new type where what they have subscribed to gets one."""
-    spaces = {each.statement.name: each.statement.type for each in new.values() if isinstance(each.statement, Space)}
-    arcs = [each.statement for each in rest.values() if isinstance(each.statement, Arc) and each.origin == CLIENT]
+    spaces = {
+        entry.statement.name: entry.statement.type for entry in new.values() if isinstance(entry.statement, Space)
+    }
+    arcs = [entry.statement for entry in rest.values() if isinstance(entry.statement, Arc) and entry.origin == CLIENT]
     fed = {arc.target for arc in arcs if arc.source in spaces}
     statements = dict(rest)
-    for key, each in rest.items():
-        space = each.statement
-        if isinstance(space, Space) and each.origin == CLIENT and space.name in fed:
+    for key, entry in rest.items():
+        space = entry.statement
+        if isinstance(space, Space) and entry.origin == CLIENT and space.name in fed:
             types = {spaces[arc.source] for arc in arcs if arc.target == space.name and arc.source in spaces}
             if types != {space.type}:
-                statements[key] = replace(each, statement=replace(space, type=UNTYPED))
+                statements[key] = replace(entry, statement=replace(space, type=UNTYPED))
     return statements
 
 
@@ -93,11 +97,11 @@ def load_within(
 def _texts(room_graph: RoomGraph, domains: set[str]) -> dict[str, tuple[str, Rows]]:
     """What domains consist of, by name."""
     texts = {}
-    for key, each in room_graph.kept.items():
-        statement = each.statement
+    for key, entry in room_graph.kept.items():
+        statement = entry.statement
         domain = statement.name if isinstance(statement, Domain) else statement.domain
         if domain in domains:
-            texts[key] = (str(statement), each.rows)
+            texts[key] = (str(statement), entry.rows)
     return texts
 
 

@@ -51,16 +51,16 @@ def changed(
     has received yet goes only with ``part_with``; they stay readable under its name.
     """
     kept = with_queues(typed(wanted), old.kept)
-    checks.check([each.statement for each in kept.values()], old.graph)
+    checks.check([entry.statement for entry in kept.values()], old.graph)
     return _Change(tx, old, RoomGraph(old.version, kept), by, part_with).write(note, told_in)
 
 
 def typed(wanted: Mapping[str, Kept]) -> dict[str, Kept]:
     """Statements with a type for each space whose first arc tells one."""
-    statements = checks.typed([each.statement for each in wanted.values()])
+    statements = checks.typed([entry.statement for entry in wanted.values()])
     return {
-        key: each if each.statement is statement else replace(each, statement=statement)
-        for (key, each), statement in zip(wanted.items(), statements, strict=True)
+        key: entry if entry.statement is statement else replace(entry, statement=statement)
+        for (key, entry), statement in zip(wanted.items(), statements, strict=True)
     }
 
 
@@ -75,7 +75,7 @@ class _Change:
     def write(self, note: Mapping[str, Any], told_in: str | None) -> RoomGraph:
         tx, old, new = self._tx, self._old, self._new
         ended = [key for key in old.kept if key not in new.kept]
-        begun = [definition(key, each) for key, each in new.kept.items() if old.kept.get(key) != each]
+        begun = [definition(key, entry) for key, entry in new.kept.items() if old.kept.get(key) != entry]
         if not ended and not any(map(self._says_more, begun)):
             return old
         tx.definitions.lock()
@@ -99,9 +99,9 @@ class _Change:
         present = self._tx.arc_states.arcs()
         if present:
             graphs = RoomGraphs()
-            pinned = [each.version for each in self._tx.streams.all() if not each.done]  # they will be run again
+            pinned = [stream.version for stream in self._tx.streams.all() if not stream.done]  # they will be run again
             known = {*self._tx.epochs.versions(), *pinned} - {version}
-            older = [graphs.at(self._tx, each) for each in sorted(known)]
+            older = [graphs.at(self._tx, earlier) for earlier in sorted(known)]
             needed = {name for graph in (self._new, *older) for name in graph.state_names}
             for name in present:
                 if name not in needed:
@@ -180,9 +180,9 @@ class _Change:
     def _check_on_the_way(self, space: str) -> None:
         """What has been published and has yet to flow may be for a space that is to go."""
         sources = self._old.before([space])
-        for each in self._tx.epochs.flowing():
-            if each.name in sources and self._tx.epochs.first_of_all(each) is not None:
-                raise EventsOnTheWay(space=space, source=each.name, count=self._tx.epochs.count(each))
+        for source in self._tx.epochs.flowing():
+            if source.name in sources and self._tx.epochs.first_of_all(source) is not None:
+                raise EventsOnTheWay(space=space, source=source.name, count=self._tx.epochs.count(source))
 
     def _set_up(self, queue: Queue, kind: str) -> None:
         tx, new = self._tx, self._new
@@ -277,19 +277,19 @@ def _first(graph: Graph, key: str) -> Arc | None:
 
 def with_statements(room_graph: RoomGraph, some: Sequence[Kept]) -> dict[str, Kept]:
     """What is kept with more statements, in the place of those of their names."""
-    return {**room_graph.kept, **{key_of(each.statement): each for each in some}}
+    return {**room_graph.kept, **{key_of(entry.statement): entry for entry in some}}
 
 
 def without(room_graph: RoomGraph, keys: Sequence[str]) -> dict[str, Kept]:
-    return {key: each for key, each in room_graph.kept.items() if key not in keys}
+    return {key: entry for key, entry in room_graph.kept.items() if key not in keys}
 
 
 def without_domains(room_graph: RoomGraph, domains: set[str]) -> dict[str, Kept]:
     """What stays of a graph when the files of some domains are loaded anew: the rest, and what came at run time."""
     rest = {}
-    for key, each in room_graph.kept.items():
-        statement = each.statement
+    for key, entry in room_graph.kept.items():
+        statement = entry.statement
         domain = statement.name if isinstance(statement, Domain) else statement.domain
-        if each.origin != FILE or domain not in domains:
-            rest[key] = each
+        if entry.origin != FILE or domain not in domains:
+            rest[key] = entry
     return rest

@@ -27,12 +27,12 @@ def check(statements: Sequence[Statement], known: Graph | None = None) -> Graph:
     """
     graph = replace(Graph.of(statements), known=known)
     problems: list[Problem] = []
-    for each in CHECKS:
-        if problems and each is arc_plan:
+    for test in CHECKS:
+        if problems and test is arc_plan:
             break  # only what is right can be planned
-        rule = each.__name__.replace("_", "-")
-        problems += [Problem(position, what, rule) for position, what in each(graph, statements)]
-        if problems and each in (*_GROUND, cycle):
+        rule = test.__name__.replace("_", "-")
+        problems += [Problem(position, what, rule) for position, what in test(graph, statements)]
+        if problems and test in (*_GROUND, cycle):
             break  # what comes behind would tell the same in other words
     if problems:
         fail_all(problems)
@@ -177,7 +177,7 @@ def table_rows(graph: Graph, _: Sequence[Statement]) -> Found:
 
 def arc_type(graph: Graph, _: Sequence[Statement]) -> Found:
     """A pattern can match its source, and what an arc delivers fits its target."""
-    for arc in (each for each in _arcs(graph) if not graph.knows(each)):
+    for arc in (arc for arc in _arcs(graph) if not graph.knows(arc)):
         source, target = graph.spaces[arc.source], graph.spaces[arc.target]
         try:
             if isinstance(arc.does, Transform):
@@ -208,7 +208,7 @@ def _check_transform(graph: Graph, arc: Arc, does: Transform, source: Space, tar
 
 def arc_plan(graph: Graph, _: Sequence[Statement]) -> Found:
     """An arc can be planned on its own: what Spark is to read of it has an end."""
-    for arc in (each for each in _arcs(graph) if not graph.knows(each)):
+    for arc in (arc for arc in _arcs(graph) if not graph.knows(arc)):
         size = len(_planned(graph, arc))
         if size > FLOW_PLAN_CHARS_MAX:
             what = f"arc {arc.name} would be {size} characters of SQL, and {FLOW_PLAN_CHARS_MAX} can be read"

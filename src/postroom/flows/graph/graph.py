@@ -68,7 +68,7 @@ class Graph:
     def knows(self, arc: Arc) -> bool:
         """Whether an earlier graph has the very same arc, between the same spaces and with the same table."""
         before = self.known
-        if before is None or not any(arc is each for each in before.arcs.get(self.key(arc), ())):
+        if before is None or not any(arc is other for other in before.arcs.get(self.key(arc), ())):
             return False
         same = [before.spaces.get(name) is self.spaces.get(name) for name in (arc.source, arc.target)]
         if isinstance(arc.does, Meet):

@@ -98,8 +98,8 @@ def shown(tx: Transaction, room_graph: RoomGraph) -> GraphShown:
     graph = room_graph.graph
     waiting = {queue.name: queue.unprocessed for queue in tx.queues.all()}
     allows: dict[str, dict[str, list[str]]] = {name: {} for name in graph.domains}
-    for each in graph.policy:
-        allows[each.domain].setdefault(each.principal, []).extend(each.actions)
+    for allow in graph.policy:
+        allows[allow.domain].setdefault(allow.principal, []).extend(allow.actions)
     spaces = tuple(
         SpaceShown(
             space.name,
@@ -232,9 +232,9 @@ def _matched_by(room_graph: RoomGraph, arc: Arc) -> str:
     if not isinstance(arc.does, Select) or predicates(arc.does.pattern, source.type) is None:
         return "a column of Spark"
     peers = [
-        each
-        for each in room_graph.outgoing.get(arc.source, ())
-        if isinstance(each.does, Select) and predicates(each.does.pattern, source.type) is not None
+        peer
+        for peer in room_graph.outgoing.get(arc.source, ())
+        if isinstance(peer.does, Select) and predicates(peer.does.pattern, source.type) is not None
     ]
     if len(peers) < INDEXED_ARCS_MIN:
         return f"a column of Spark (an index from {INDEXED_ARCS_MIN} select arcs of one space on)"

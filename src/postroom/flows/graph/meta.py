@@ -87,7 +87,7 @@ def _action(tagged: Tagged) -> Action:
     inside = ACTION_TYPE.of(tagged.tag)
     assert isinstance(inside, Tuple)
     fields = zip(inside.fields, tagged.value, strict=True)
-    return Action(tagged.tag[0].lower() + tagged.tag[1:], {str(each.name): value for each, value in fields})
+    return Action(tagged.tag[0].lower() + tagged.tag[1:], {str(field.name): value for field, value in fields})
 
 
 # --- arcs in events -----------------------------------------------------------------------------------------------

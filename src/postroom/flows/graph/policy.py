@@ -12,10 +12,10 @@ from postroom.store.tables.registry import KIND
 
 def allowed(graph: Graph, domain: str, by: By, action: str) -> bool:
     """What is allowed to a principal by name is for whoever has proven to be it; the rest is for everyone."""
-    mine = [each for each in graph.policy if each.domain == domain and action in each.actions]
+    mine = [allow for allow in graph.policy if allow.domain == domain and action in allow.actions]
     if action == SUBSCRIBE and not mine:
         return True  # reading is open until a domain says who reads
-    return any(each.principal == EVERYONE or (by.proven and each.principal == by.principal) for each in mine)
+    return any(allow.principal == EVERYONE or (by.proven and allow.principal == by.principal) for allow in mine)
 
 
 def prove(tx: Transaction, by: By) -> None:
@@ -27,7 +27,7 @@ def prove(tx: Transaction, by: By) -> None:
 def require(graph: Graph, domain: str, by: By, action: str) -> None:
     if allowed(graph, domain, by, action):
         return
-    names = sorted({each.principal for each in graph.policy if each.domain == domain and action in each.actions})
+    names = sorted({allow.principal for allow in graph.policy if allow.domain == domain and action in allow.actions})
     if names:
         advice = f"allowed to: {', '.join(names)}"
     else:

@@ -40,7 +40,7 @@ def streams(graph: Graph) -> list[tuple[str, ...]]:
     parts: list[tuple[set[str], frozenset[str]]] = []
     for name in sources(graph):
         some, reached = {name}, behind(graph, [name])
-        for part in [each for each in parts if each[1] & reached]:
+        for part in [part for part in parts if part[1] & reached]:
             parts.remove(part)
             some, reached = some | part[0], reached | part[1]
         parts.append((some, reached))

@@ -62,10 +62,10 @@ def parked(arc: Arc) -> str:
 
 def with_queues(wanted: Mapping[str, Kept], old: Mapping[str, Kept]) -> dict[str, Kept]:
     """Statements with a queue for each durable arc. An arc keeps the one it had, whatever becomes of others."""
-    kept = {key: replace(each, aside=_had(each, old.get(key))) for key, each in wanted.items() if _is_durable(each)}
-    if len({each.statement.name for each in kept.values() if isinstance(each.statement, Arc)}) == len(kept):
+    kept = {key: replace(entry, aside=_had(entry, old.get(key))) for key, entry in wanted.items() if _is_durable(entry)}
+    if len({entry.statement.name for entry in kept.values() if isinstance(entry.statement, Arc)}) == len(kept):
         return {**wanted, **kept}
-    graph = Graph.of(each.statement for each in wanted.values())
+    graph = Graph.of(entry.statement for entry in wanted.values())
     taken: dict[str, str] = {}
     for key in sorted(kept, key=lambda key: not _is_durable(old.get(key))):  # those that had one come first
         arc = kept[key].statement
@@ -92,7 +92,7 @@ class RoomGraph:
 
     @cached_property
     def graph(self) -> Graph:
-        return Graph.of(each.statement for each in self.kept.values())
+        return Graph.of(entry.statement for entry in self.kept.values())
 
     @cached_property
     def disabled(self) -> frozenset[str]:
@@ -103,7 +103,7 @@ class RoomGraph:
         return self.graph.key(arc) in self.disabled
 
     def _arcs(self) -> Iterator[Any]:
-        return (each for each in self.kept.values() if isinstance(each.statement, Arc))
+        return (entry for entry in self.kept.values() if isinstance(entry.statement, Arc))
 
     def space(self, name: str) -> Space:
         type = self.graph.spaces.get(name)
@@ -113,7 +113,7 @@ class RoomGraph:
 
     def halves(self, arc: Arc) -> list[str]:
         """The names under which an arc is kept: one, or one in each of two domains."""
-        return [key_of(each) for each in self.graph.arcs.get(self.graph.key(arc), ())]
+        return [key_of(half) for half in self.graph.arcs.get(self.graph.key(arc), ())]
 
     def origin(self, key: str) -> str | None:
         return self.kept[key].origin if key in self.kept else None
@@ -229,7 +229,7 @@ class RoomGraph:
     @cached_property
     def rows(self) -> dict[str, Rows]:
         """The rows of each table."""
-        return {each.statement.name: each.rows for each in self.kept.values() if isinstance(each.statement, Table)}
+        return {entry.statement.name: entry.rows for entry in self.kept.values() if isinstance(entry.statement, Table)}
 
 
 class RoomGraphs:
@@ -244,7 +244,7 @@ class RoomGraphs:
     def at(self, tx: Transaction, version: int) -> RoomGraph:
         graph = self._read.get(version)
         if graph is None:
-            kept = {each.name: _kept(each) for each in tx.definitions.of_kind(KIND, version)}
+            kept = {stored.name: _kept(stored) for stored in tx.definitions.of_kind(KIND, version)}
             kept |= _filled(tx, version, kept)
             last = self._read[max(self._read)] if self._read else None
             # Versions come and go for other reasons, too: then all that was worked out of the graph stays.
@@ -293,8 +293,8 @@ def _kept(definition: Definition) -> Kept:
 def _filled(tx: Transaction, version: int, kept: Mapping[str, Kept]) -> dict[str, Kept]:
     """Tables that are collections, with the rows that these have in a version."""
     filled = {}
-    for key, each in kept.items():
-        table = each.statement
+    for key, entry in kept.items():
+        table = entry.statement
         if isinstance(table, Table) and table.collection:
             documents = [
                 document
@@ -302,7 +302,7 @@ def _filled(tx: Transaction, version: int, kept: Mapping[str, Kept]) -> dict[str
                 if master.name == table.source
                 for document in master.body["documents"]
             ]
-            filled[key] = replace(each, rows=rows_of_documents(table, documents))
+            filled[key] = replace(entry, rows=rows_of_documents(table, documents))
     return filled
 
 

@@ -68,7 +68,7 @@ def _split(expression: Expression, aggregates: dict[str, Aggregate]) -> Expressi
             argument = expression.arguments[0] if expression.arguments else None
             aggregates.setdefault(name, Aggregate(name, expression.function, argument, expression.position))
             return Use(name, expression.position)
-        return replace(expression, arguments=tuple(_split(each, aggregates) for each in expression.arguments))
+        return replace(expression, arguments=tuple(_split(argument, aggregates) for argument in expression.arguments))
     if isinstance(expression, Arithmetic):
         return replace(expression, left=_split(expression.left, aggregates), right=_split(expression.right, aggregates))
     if isinstance(expression, MadeTagged):
@@ -84,8 +84,8 @@ def made_type(aggregate: Aggregate, bound: Mapping[str, Type]) -> Type:
     given = None if aggregate.argument is None else type_of(aggregate.argument, bound)
     if aggregate.argument is not None:
         _, inside = split(aggregate.argument)
-        for each in inside.values():
-            fail(each.position, f"{each.name} stands inside of another aggregate", "function")
+        for inner in inside.values():
+            fail(inner.position, f"{inner.name} stands inside of another aggregate", "function")
     type = types(given)
     if type is None:
         advice = "; sums of floats depend on their order: decimal(x) is exact" if given == FLOAT else ""
@@ -99,7 +99,7 @@ def collapsed(does: Collapse, source: Type) -> dict[str, Type]:
     keys = {name: _key(name, bound, does.pattern.position) for name in does.by}
     known = {**keys, **_window(does, source, bound, keys)}
     _, aggregates = split(does.result)
-    return {**known, **{name: made_type(each, bound) for name, each in aggregates.items()}}
+    return {**known, **{name: made_type(aggregate, bound) for name, aggregate in aggregates.items()}}
 
 
 def check_collapse(does: Collapse, source: Type, target: Type | None) -> Type:

@@ -33,7 +33,7 @@ def widened(value: Any, given: Type, wanted: Type) -> Any:
         return {"decimal": Decimal, "float": float}[wanted.name](value)
     if isinstance(given, Tuple) and isinstance(wanted, Tuple):
         fields = zip(value, given.fields, wanted.fields, strict=True)
-        return tuple(widened(each, ours.type, theirs.type) for each, ours, theirs in fields)
+        return tuple(widened(part, ours.type, theirs.type) for part, ours, theirs in fields)
     if isinstance(given, Union) and isinstance(wanted, Union):
         ours, theirs = given.of(value.tag), wanted.of(value.tag)
         assert ours is not None
@@ -41,13 +41,13 @@ def widened(value: Any, given: Type, wanted: Type) -> Any:
         return Tagged(value.tag, widened(value.value, ours, theirs))
     assert isinstance(given, Bag | List)
     assert isinstance(wanted, Bag | List)
-    elements = [widened(each, given.of, wanted.of) for each in value]
+    elements = [widened(element, given.of, wanted.of) for element in value]
     return in_order(elements, wanted.of) if isinstance(wanted, Bag) else tuple(elements)
 
 
 def wider(left: Type, right: Type) -> Type:
     """Of two types of numbers the one that takes both."""
-    return max((left, right), key=lambda each: NUMBERS.index(str(each)))
+    return max((left, right), key=lambda side: NUMBERS.index(str(side)))
 
 
 def calculated(sign: str, left: tuple[Any, Type], right: tuple[Any, Type], type: Type) -> Any:

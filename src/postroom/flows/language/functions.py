@@ -36,7 +36,9 @@ def _of(*wanted: tuple[Type, ...], makes: Type) -> Callable[[Sequence[Type]], Ty
     """A function of so many arguments, each of one of these types."""
 
     def result(given: Sequence[Type]) -> Type | None:
-        fits = len(given) == len(wanted) and all(each in types for each, types in zip(given, wanted, strict=True))
+        fits = len(given) == len(wanted) and all(
+            argument in types for argument, types in zip(given, wanted, strict=True)
+        )
         return makes if fits else None
 
     return result
@@ -51,15 +53,15 @@ def _rounded(given: Sequence[Type]) -> Type | None:
 
 
 def _texts(given: Sequence[Type]) -> Type | None:
-    return STRING if given and all(each in (STRING, ATOM) for each in given) else None
+    return STRING if given and all(argument in (STRING, ATOM) for argument in given) else None
 
 
 def _widest(given: Sequence[Type]) -> Type | None:
     if len(given) < 2:
         return None
-    if all(isinstance(each, Scalar) and each.name in NUMBERS for each in given):
-        return max(given, key=lambda each: NUMBERS.index(str(each)))
-    return given[0] if given[0] in (STRING, *_TIMES) and all(each == given[0] for each in given) else None
+    if all(isinstance(argument, Scalar) and argument.name in NUMBERS for argument in given):
+        return max(given, key=lambda argument: NUMBERS.index(str(argument)))
+    return given[0] if given[0] in (STRING, *_TIMES) and all(argument == given[0] for argument in given) else None
 
 
 def _elements(given: Sequence[Type]) -> Type | None:

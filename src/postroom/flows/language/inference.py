@@ -155,7 +155,7 @@ def _free(pattern: Pattern, bound: Bound) -> list[tuple[str, Position]]:
         return _free(pattern.inside, bound)
     if isinstance(pattern, Parts):
         rest = _free(pattern.rest, bound) if pattern.rest is not None else []
-        return [each for _, part in pattern.parts for each in _free(part, bound)] + rest
+        return [pair for _, part in pattern.parts for pair in _free(part, bound)] + rest
     return []
 
 

@@ -79,11 +79,11 @@ def _named(word: Word, kind: str) -> tuple[str, str]:
 def type_problem(outside: Outside, type: Type) -> str | None:
     """Why events of a type cannot come or go this way."""
     if outside.kind == RATE:
-        fields = [each.type for each in type.fields] if isinstance(type, Tuple) else []
+        fields = [member.type for member in type.fields] if isinstance(type, Tuple) else []
         return None if fields == [TIMESTAMP, INT] else f"rate has [timestamp, int], not {type}"
     if outside.kind != FILES or outside.format == JSON:
         return None
-    flat = isinstance(type, Tuple) and all(each.name and isinstance(each.type, Scalar) for each in type.fields)
+    flat = isinstance(type, Tuple) and all(member.name and isinstance(member.type, Scalar) for member in type.fields)
     if flat and isinstance(type, Tuple) and type.fields:
         return None
     return f"{outside.format} has rows of [name: type, …] of simple types, not {type}; json has every type"

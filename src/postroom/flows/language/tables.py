@@ -90,7 +90,7 @@ def file_of_rows(table: Table, rows: Rows) -> bytes:
         text = io.StringIO(newline="")
         csv.writer(text).writerows([names, *rows])
         return text.getvalue().encode()
-    return "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in objects).encode()
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in objects).encode()
 
 
 def _type(table: Table) -> Tuple:
@@ -160,10 +160,10 @@ def _json(file: Path, _: Sequence[str]) -> Iterator[dict[str, Any]]:
     except ValueError:
         document = [read(line) for line in text.splitlines() if line.strip()]
     document = document if isinstance(document, list) else [document]
-    for each in document:
-        if not isinstance(each, dict):
-            raise ValueError(f"{each!r} is not an object")
-        yield each
+    for row in document:
+        if not isinstance(row, dict):
+            raise ValueError(f"{row!r} is not an object")
+        yield row
 
 
 def _parquet(file: Path, _: Sequence[str]) -> Iterator[dict[str, Any]]:

@@ -71,7 +71,7 @@ class Union:
         return f"union [{', '.join(map(str, self.tags))}]"
 
     def of(self, tag: str) -> Type | None:
-        return next((each.type for each in self.tags if each.name == tag), None)
+        return next((field.type for field in self.tags if field.name == tag), None)
 
 
 Type = Scalar | Bag | List | Tuple | Union

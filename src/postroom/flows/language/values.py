@@ -171,7 +171,9 @@ class _Fitting:
             wanted = "bag" if isinstance(type, Bag) else "list"
             if given.kind != wanted:
                 raise self.refuse(f"a {wanted} {type} is wanted", path)
-            values = [self.literal(each, type.of, f"{path}[{place}]") for place, each in enumerate(given.value, 1)]
+            values = [
+                self.literal(element, type.of, f"{path}[{place}]") for place, element in enumerate(given.value, 1)
+            ]
             return in_order(values, type.of) if isinstance(type, Bag) else tuple(values)
         if isinstance(type, Union):
             if given.kind != "tagged":
@@ -184,16 +186,16 @@ class _Fitting:
 
     def _tuple(self, given: tuple[Literal | Named, ...], type: Tuple, path: str) -> tuple[Any, ...]:
         values: dict[int, Any] = {}
-        for number, each in enumerate(given):
+        for number, part in enumerate(given):
             place: int | None = number
-            value = each
-            if isinstance(each, Named):
-                place, value = type.place(each.name), each.value
+            value = part
+            if isinstance(part, Named):
+                place, value = type.place(part.name), part.value
                 if place is None and number < len(type.fields) and isinstance(type.fields[number].type, Union):
-                    place, value = number, Literal("tagged", (each.name, each.value))  # a tag, not a field's name
+                    place, value = number, Literal("tagged", (part.name, part.value))  # a tag, not a field's name
             if place is None:
-                assert isinstance(each, Named)
-                raise self.refuse(f"there is no field {each.name} in {type}", path)
+                assert isinstance(part, Named)
+                raise self.refuse(f"there is no field {part.name} in {type}", path)
             if place >= len(type.fields):
                 raise self.refuse(f"{len(given)} fields are more than {type} has", path)
             if place in values:
@@ -225,7 +227,7 @@ class _Fitting:
                 return ()  # Gryphon's empty bag is JSON, too
             if not isinstance(given, list):
                 raise self.refuse(f"an array is wanted, for {type}", path)
-            values = [self.json(each, type.of, f"{path}[{place}]") for place, each in enumerate(given, 1)]
+            values = [self.json(element, type.of, f"{path}[{place}]") for place, element in enumerate(given, 1)]
             return in_order(values, type.of) if isinstance(type, Bag) else tuple(values)
         if isinstance(type, Union):
             if not isinstance(given, Mapping) or len(given) != 1:
@@ -330,7 +332,7 @@ def label(type: Tuple, place: int) -> str:
 
 def in_order(elements: Iterable[Any], type: Type) -> tuple[Any, ...]:
     """The elements of a bag in their one order: by their values, and where these are equal, as they are written."""
-    return tuple(sorted(elements, key=lambda each: (_place(each, type, False), _place(each, type, True))))
+    return tuple(sorted(elements, key=lambda element: (_place(element, type, False), _place(element, type, True))))
 
 
 def _place(value: Any, type: Type, written: bool) -> Any:
@@ -338,13 +340,13 @@ def _place(value: Any, type: Type, written: bool) -> Any:
     if isinstance(type, Scalar):
         return format(value, "f") if written and type.name == "decimal" else value
     if isinstance(type, Bag | List):
-        return tuple(_place(each, type.of, written) for each in value)
+        return tuple(_place(element, type.of, written) for element in value)
     if isinstance(type, Union):
         tags = [tag.name for tag in type.tags]
         tagged = type.of(value.tag)
         assert tagged is not None
         return -tags.index(value.tag), _place(value.value, tagged, written)
-    return tuple(_place(each, field.type, written) for each, field in zip(value, type.fields, strict=True))
+    return tuple(_place(part, field.type, written) for part, field in zip(value, type.fields, strict=True))
 
 
 # --- writing ------------------------------------------------------------------------------------------------------
@@ -359,14 +361,14 @@ def as_json(value: Any, type: Type) -> Any:
     if isinstance(type, Scalar):
         return _scalar_json(value, type)
     if isinstance(type, Bag | List):
-        return [as_json(each, type.of) for each in value]
+        return [as_json(element, type.of) for element in value]
     if isinstance(type, Union):
         tagged = type.of(value.tag)
         assert tagged is not None
         return {value.tag: as_json(value.value, tagged)}
     return {
-        label(type, place): as_json(each, field.type)
-        for place, (each, field) in enumerate(zip(value, type.fields, strict=True))
+        label(type, place): as_json(part, field.type)
+        for place, (part, field) in enumerate(zip(value, type.fields, strict=True))
     }
 
 

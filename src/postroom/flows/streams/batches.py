@@ -137,7 +137,7 @@ class MicroBatch:
                 for line in lines_of(staged(folder, goal)):
                     number, place, rows, body = line.split(TAB, 3)
                     events.append((number, place, rows, space, root, body))
-        events.sort(key=lambda each: each[:3])
+        events.sort(key=lambda event: event[:3])
 
         def work(tx: Any) -> tuple[Router, list[StoredStates]]:
             states: list[StoredStates] = []
@@ -179,7 +179,7 @@ class MicroBatch:
         elif refused:
             sink = self._places.dead_letters
             about = {"stream": self._stream.name, "batch": self._stream.batch, "version": self._stream.version}
-            lines = [dead_letter(each, about) for each in refused]
+            lines = [dead_letter(refusal, about) for refusal in refused]
             folder = folder_of(sink, self._endpoint(sink).settings)
             deliver_files(folder, self._stem(f"refused-{self._stream.name}"), sink, _ANY, Staged(more=lines))
 

@@ -59,7 +59,7 @@ def _raw_type(type: Type) -> str | None:
 def _fields(type: Tuple | Union) -> list[tuple[str, Type]]:
     if isinstance(type, Union):
         return [(str(tag.name), tag.type) for tag in type.tags]
-    return [(label(type, place), each.type) for place, each in enumerate(type.fields)]
+    return [(label(type, place), field.type) for place, field in enumerate(type.fields)]
 
 
 def _conditions(value: Sql, type: Type) -> Iterator[Sql]:

@@ -195,7 +195,7 @@ class BatchFrames:
         if not self._ordered:
             return "CAST(monotonically_increasing_id() AS STRING)"
         line = "coalesce(line, monotonically_increasing_id())"
-        time, block, line = (f"lpad(CAST({each} AS STRING), 20, '0')" for each in ("time", "block", line))
+        time, block, line = (f"lpad(CAST({column} AS STRING), 20, '0')" for column in ("time", "block", line))
         return f"concat_ws('.', {time}, name, '{place:04}', {block}, {line})"
 
     @property
@@ -206,7 +206,7 @@ class BatchFrames:
     def _goals(self) -> set[str]:
         network = ArcNetwork(self.room_graph.running, self.room_graph.keeping)
         targets = {step.arc.target for source in self.sources for step in network.ways(source)}
-        return (targets & self.room_graph.keeping) | {each for each in self.sources if self._is_root(each)}
+        return (targets & self.room_graph.keeping) | {source for source in self.sources if self._is_root(source)}
 
     def _is_root(self, space: str) -> bool:
         ends = Ends(self.room_graph)

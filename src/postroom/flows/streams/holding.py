@@ -33,7 +33,9 @@ class StreamHold:
         self._number = 0  # of the lease
         self.sources = tuple(sources)
         self.name = self._known()
-        self.folder = folder / "".join(each if each.isalnum() else f"%{ord(each):x}" for each in self.name)
+        self.folder = folder / "".join(
+            character if character.isalnum() else f"%{ord(character):x}" for character in self.name
+        )
 
     def _known(self) -> str:
         """The name that the stream had when it was last run, or that of its first source."""

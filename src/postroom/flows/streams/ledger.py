@@ -112,7 +112,7 @@ class Ledger:
         queues = {queue.name: queue for queue in map(tx.queues.locked, sorted(ids))}
         errors = [*refused]
         puts: list[tuple[Put, bool]] = []
-        for name in (each for each in made if each in queues):
+        for name in (name for name in made if name in queues):
             if not queues[name].accepts:
                 raise Waits(name)
             puts += self._let_in(tx, queues[name], made[name], errors, Ends(graph).passed(name))

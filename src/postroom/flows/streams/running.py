@@ -141,7 +141,7 @@ class StreamRun:
         """Run one query; True if the sources have changed, and another one is to go on."""
         self._hold.follow([space.name for space in spaces])
         self._check(spark, graph, spaces, endpoints)
-        writer = reduce(DataFrame.unionByName, [self._source(spark, each, endpoints) for each in spaces]).writeStream
+        writer = reduce(DataFrame.unionByName, [self._source(spark, space, endpoints) for space in spaces]).writeStream
         writer = writer.queryName(f"postroom {self._hold.name} {secrets.token_hex(4)}")
         writer = writer.option("checkpointLocation", str(self._hold.folder / "spark"))
         self._halt = False

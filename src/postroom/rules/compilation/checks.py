@@ -35,13 +35,13 @@ class Declared:
     """A function or a variable of a program or of a library module."""
 
     around: Environment
-    each: Function | Variable
+    declaration: Function | Variable
     body: Body
     at: Callable[[int], Position]
     library: bool = False
 
     def __str__(self) -> str:
-        return f"{'function' if isinstance(self.each, Function) else 'variable'} {self.each.name[1]}"
+        return f"{'function' if isinstance(self.declaration, Function) else 'variable'} {self.declaration.name[1]}"
 
 
 @dataclass
@@ -64,12 +64,12 @@ class Subject:
                 self.bodies[rule.name] = read(rule.body.text, 0, len(rule.body.text), declared)
             except Unreadable as error:
                 self.unreadable.append(Problem(at(rule, rule.body, error.offset), error.what, "syntax"))
-            for each in (each for each in (rule.unless, rule.deadline) if each is not None):
+            for condition in (condition for condition in (rule.unless, rule.deadline) if condition is not None):
                 try:
-                    body = read(each.text, 0, len(each.text), declared, "in a condition")
-                    self.others.append((rule, each, body))
+                    body = read(condition.text, 0, len(condition.text), declared, "in a condition")
+                    self.others.append((rule, condition, body))
                 except Unreadable as error:
-                    self.unreadable.append(Problem(at(rule, each, error.offset), error.what, "syntax"))
+                    self.unreadable.append(Problem(at(rule, condition, error.offset), error.what, "syntax"))
 
     @property
     def known_queues(self) -> frozenset[str]:
@@ -85,12 +85,12 @@ class Subject:
         """Every function and variable that the program and its library modules declare."""
         for module in self.program.modules:
             around = self.environment(module)
-            for each, body in around.prolog.bodies.items():
-                yield Declared(around, each, body, partial(place, around))
+            for declaration, body in around.prolog.bodies.items():
+                yield Declared(around, declaration, body, partial(place, around))
         for name in self.program.libraries:
             around = library_environment(self.program.libraries, name)
-            for each, body in around.prolog.bodies.items():
-                yield Declared(around, each, body, partial(place, around), library=True)
+            for declaration, body in around.prolog.bodies.items():
+                yield Declared(around, declaration, body, partial(place, around), library=True)
 
     def expressions(self) -> Iterator[tuple[RuleDefinition, Expression, Body]]:
         """Every expression of a rule."""
@@ -227,44 +227,50 @@ def error_queue_known(subject: Subject) -> Found:
 
 
 def property_queues(subject: Subject) -> Found:
-    for each in subject.program.properties.values():
-        if each.name in (*SYSTEM, SPHERE):
-            yield each.position, f"{each.name} is a property of the system and cannot be defined"
-        for queue in each.queues:
+    for definition in subject.program.properties.values():
+        if definition.name in (*SYSTEM, SPHERE):
+            yield definition.position, f"{definition.name} is a property of the system and cannot be defined"
+        for queue in definition.queues:
             if queue not in subject.known_queues:
-                yield each.position, f"property {each.name}: no queue {queue}{nearest(queue, subject.known_queues)}"
-            if each.queues.count(queue) > 1:
-                yield each.position, f"property {each.name}: queue {queue} appears twice"
+                yield (
+                    definition.position,
+                    f"property {definition.name}: no queue {queue}{nearest(queue, subject.known_queues)}",
+                )
+            if definition.queues.count(queue) > 1:
+                yield definition.position, f"property {definition.name}: queue {queue} appears twice"
                 break
 
 
 def property_fixed(subject: Subject) -> Found:
-    for each in subject.program.properties.values():
-        if each.fixed and each.inherited:
-            yield each.position, f"property {each.name} is fixed, so it is always computed and cannot be inherited"
-        if each.fixed and any(value.value is None for value in each.values):
-            yield each.position, f"property {each.name} is fixed, so each of its queues needs a value"
+    for definition in subject.program.properties.values():
+        if definition.fixed and definition.inherited:
+            yield (
+                definition.position,
+                f"property {definition.name} is fixed, so it is always computed and cannot be inherited",
+            )
+        if definition.fixed and any(value.value is None for value in definition.values):
+            yield definition.position, f"property {definition.name} is fixed, so each of its queues needs a value"
 
 
 def property_value(subject: Subject) -> Found:
-    for each in subject.program.properties.values():
-        for value in each.values:
+    for definition in subject.program.properties.values():
+        for value in definition.values:
             if value.value is None:
                 continue
-            around = subject.environment(each.module)
+            around = subject.environment(definition.module)
             try:
                 body = read(value.value.text, 0, len(value.value.text), around.prolog.namespaces)
             except Unreadable as error:
-                yield at(each, value.value, error.offset), error.what
+                yield at(definition, value.value, error.offset), error.what
                 continue
             if body.updating:
-                yield at(each, value.value, 0), f"property {each.name}: a value cannot contain an action"
+                yield at(definition, value.value, 0), f"property {definition.name}: a value cannot contain an action"
             for call in body.calls:
                 why = _refusal(call, value.value.text, around)
                 ours = call.name in functions.OURS and call.name != "qs:message"
                 if why or ours or called(call) in around.seeing:
                     problem = f"{_written(call, value.value.text)}() is for rules, not for properties"
-                    yield at(each, value.value, call.start), why or problem
+                    yield at(definition, value.value, call.start), why or problem
 
 
 def slicing_property(subject: Subject) -> Found:
@@ -323,34 +329,34 @@ def only_actions(subject: Subject) -> Found:
 
 def queue_known(subject: Subject) -> Found:
     for rule, body in subject.rules():
-        for each in (each for enqueue in body.enqueues for each in enqueue.sent):
-            if each.queue not in subject.known_queues and each.queue != ABORTING:
-                close = nearest(each.queue, subject.known_queues)
-                yield at(rule, rule.body, each.offset), f"rule {rule.name}: no queue {each.queue}{close}"
+        for goal in (goal for enqueue in body.enqueues for goal in enqueue.sent):
+            if goal.queue not in subject.known_queues and goal.queue != ABORTING:
+                close = nearest(goal.queue, subject.known_queues)
+                yield at(rule, rule.body, goal.offset), f"rule {rule.name}: no queue {goal.queue}{close}"
 
 
 def property_settable(subject: Subject) -> Found:
     for rule, body in subject.rules():
         for enqueue in body.enqueues:
-            names = [each.name for each in enqueue.properties]
-            for each in enqueue.properties:
-                known = subject.program.properties.get(each.name)
-                where = at(rule, rule.body, each.offset)
-                if each.name in (*SYSTEM, SPHERE):
-                    yield where, f"property {each.name} is set by the system"
+            names = [setting.name for setting in enqueue.properties]
+            for setting in enqueue.properties:
+                known = subject.program.properties.get(setting.name)
+                where = at(rule, rule.body, setting.offset)
+                if setting.name in (*SYSTEM, SPHERE):
+                    yield where, f"property {setting.name} is set by the system"
                 elif known and known.fixed:
-                    yield where, f"property {each.name} is fixed: it is computed and cannot be set"
+                    yield where, f"property {setting.name} is fixed: it is computed and cannot be set"
                 elif known and enqueue.queue not in known.queues:
-                    yield where, f"property {each.name} is not defined for queue {enqueue.queue}"
-                elif names.count(each.name) > 1:
-                    yield where, f"property {each.name} is set twice"
+                    yield where, f"property {setting.name} is not defined for queue {enqueue.queue}"
+                elif names.count(setting.name) > 1:
+                    yield where, f"property {setting.name} is set twice"
 
 
 def echo_properties(subject: Subject) -> Found:
     for rule, body in subject.rules():
         for enqueue in body.enqueues:
             queue = subject.program.queues.get(enqueue.queue)
-            given = {each.name for each in enqueue.properties}
+            given = {setting.name for setting in enqueue.properties}
             missing = [name for name in ("target", "timeout") if name not in given and queue and queue.kind == "echo"]
             if missing and not any(name in subject.program.properties for name in missing):
                 where = at(rule, rule.body, enqueue.offset)
@@ -422,7 +428,7 @@ def function_arguments(subject: Subject) -> Found:
 def _misplaced(call: Call, declared: Declared) -> str | None:
     """Why one of our functions cannot be called in a declaration."""
     ours = call.name in functions.OURS
-    if isinstance(declared.each, Variable) and (ours or called(call) in declared.around.seeing):
+    if isinstance(declared.declaration, Variable) and (ours or called(call) in declared.around.seeing):
         name = _written(call, declared.around.prolog.text)
         return f"a variable is evaluated once, for all messages, and cannot call {name}(); declare a function"
     if ours and declared.library:
@@ -438,16 +444,16 @@ def variable_name(subject: Subject) -> Found:
     Any prefix may be made to mean it: only variables that are declared, and those of a catch, have a namespace.
     """
     for rule in subject.program.rules.values():
-        for expression in (each for each in (rule.body, rule.unless, rule.deadline) if each is not None):
+        for expression in (part for part in (rule.body, rule.unless, rule.deadline) if part is not None):
             names = _variables(expression.text, Span(0, len(expression.text)), subject.environment(rule.module))
             yield from ((at(rule, expression, offset), what) for offset, what in names)
-    for each in subject.program.properties.values():
-        around = subject.environment(each.module)
-        for value in (value.value for value in each.values if value.value is not None):
+    for definition in subject.program.properties.values():
+        around = subject.environment(definition.module)
+        for value in (value.value for value in definition.values if value.value is not None):
             names = _variables(value.text, Span(0, len(value.text)), around)
-            yield from ((at(each, value, offset), what) for offset, what in names)
+            yield from ((at(definition, value, offset), what) for offset, what in names)
     for declared in subject.declarations():
-        span = declared.each.body if isinstance(declared.each, Function) else declared.each.value
+        span = declared.declaration.body if isinstance(declared.declaration, Function) else declared.declaration.value
         names = _variables(declared.around.prolog.text, span, declared.around)
         yield from ((declared.at(offset), what) for offset, what in names)
 
@@ -458,7 +464,11 @@ def _variables(text: str, span: Span, around: Environment) -> Iterator[tuple[int
     prefixed = [token for token in tokens if token.kind == "variable" and ":" in token.text]
     constructed = namespaces(text, *span) if prefixed and problem is None else []
     for token in prefixed:
-        here = {each.prefix: each.uri for each in constructed if each.start <= token.start < each.end}
+        here = {
+            namespace.prefix: namespace.uri
+            for namespace in constructed
+            if namespace.start <= token.start < namespace.end
+        }
         name = functions.expanded(token.text[1:], {**around.prolog.namespaces, **here})
         if name is None or (name not in around.variables and name[0] != functions.ERRORS):
             yield token.start, f"{token.text}: a variable with a prefix is one that the program declares, or $err:code"
@@ -481,16 +491,19 @@ def import_known(subject: Subject) -> Found:
     arounds = [subject.environment(module) for module in subject.program.modules]
     arounds += [library_environment(libraries, name) for name in libraries]
     for around in arounds:
-        for each in around.prolog.imports:
-            where, known = place(around, each.span.start), libraries.get(each.uri)
+        for imported in around.prolog.imports:
+            where, known = place(around, imported.span.start), libraries.get(imported.uri)
             if known is None:
-                yield where, f"no library module {each.uri} is loaded{nearest(each.uri, libraries)}; load its file, too"
+                yield (
+                    where,
+                    f"no library module {imported.uri} is loaded{nearest(imported.uri, libraries)}; load its file, too",
+                )
                 continue
-            for file in each.files:
+            for file in imported.files:
                 if file.replace("\\", "/").rpartition("/")[2] != known.file:
-                    yield where, f"the library module {each.uri} was loaded from {known.file}, not from {file}"
-            if around.prolog.uri and around.prolog.uri in _imported(each.uri, libraries):
-                yield where, f"the library module {around.prolog.uri} imports itself, by way of {each.uri}"
+                    yield where, f"the library module {imported.uri} was loaded from {known.file}, not from {file}"
+            if around.prolog.uri and around.prolog.uri in _imported(imported.uri, libraries):
+                yield where, f"the library module {around.prolog.uri} imports itself, by way of {imported.uri}"
 
 
 def _imported(uri: str, libraries: Mapping[str, LibraryDefinition]) -> set[str]:
@@ -501,7 +514,7 @@ def _imported(uri: str, libraries: Mapping[str, LibraryDefinition]) -> set[str]:
         name = todo.pop()
         names.add(name)
         around = library_environment(libraries, name) if name in libraries else Environment()
-        todo |= {each.uri for each in around.prolog.imports} - names
+        todo |= {imported.uri for imported in around.prolog.imports} - names
     return names
 
 
@@ -528,7 +541,9 @@ def _misused(call: Call, wanted: tuple[int, ...], target: str | None, subject: S
 
 def _settable(subject: Subject) -> frozenset[str]:
     """Every property that some message may have: defined, of the system, or set by a rule."""
-    explicit = {each.name for _, body in subject.rules() for enqueue in body.enqueues for each in enqueue.properties}
+    explicit = {
+        setting.name for _, body in subject.rules() for enqueue in body.enqueues for setting in enqueue.properties
+    }
     return frozenset(subject.program.properties) | frozenset(SYSTEM) | explicit | {"target", "timeout", SPHERE}
 
 

@@ -81,7 +81,7 @@ def compiled(
     for queue in program.watched:
         for rule in program.rules_of(queue):
             errors[f"{queue} {rule.name}"] = tuple(program.error_queues(queue, rule.name))
-    echoes = tuple(each.name for each in program.queues.values() if each.kind == "echo")
+    echoes = tuple(definition.name for definition in program.queues.values() if definition.kind == "echo")
     parameters = {collection_variable(name): text for name, text in masters.items()}
     absences = {
         rule.due: Absence(rule.waiting, rule.target if rule.target in program.slicings else None)
@@ -114,7 +114,7 @@ def _groups(program: Program, around: Surroundings) -> Iterator[Group]:
         group = groups[-1]
         body = read(rule.body.text, 0, len(rule.body.text), known.prolog.namespaces)
         group.rules.append((rule, composed(rule, group.around, number, body)))
-        others = [each for each in (rule.unless, rule.deadline) if each is not None]
+        others = [other for other in (rule.unless, rule.deadline) if other is not None]
         group.bodies.append(body)
         group.bodies += [read(other.text, 0, len(other.text), known.prolog.namespaces) for other in others]
     for group in groups:
@@ -135,11 +135,19 @@ def _reachable(program: Program) -> dict[str, None]:
 def target(program: Program, queue: str, indexes: Mapping[str, Index], mark: str) -> Target:
     defined = program.queues.get(queue)
     properties = tuple(
-        PlannedProperty(each.name, each.type, each.inherited, each.fixed, each.value_for(queue) is not None)
-        for each in program.properties_of(queue)
+        PlannedProperty(
+            definition.name,
+            definition.type,
+            definition.inherited,
+            definition.fixed,
+            definition.value_for(queue) is not None,
+        )
+        for definition in program.properties_of(queue)
     )
     slicings = [(slicing.name, slicing.property) for slicing in program.slicings_of(queue)]
-    slicings += [(each.name, each.property) for each in program.slicings.values() if each.property in SYSTEM]
+    slicings += [
+        (slicing.name, slicing.property) for slicing in program.slicings.values() if slicing.property in SYSTEM
+    ]
     slicings = list(dict.fromkeys(slicings))  # a message that waits belongs to its connection, too
     mine = tuple(index.name for index in indexes.values() if index.queue == queue)
     made = Target(
@@ -160,18 +168,18 @@ def _properties(
     program: Program, queue: str, known: Environment, mark: str
 ) -> Iterator[tuple[PropertyDefinition, Expression, Edited, str]]:
     """Properties of a queue with values under the same declarations: each with its value, and as it is computed."""
-    for each in program.properties_of(queue):
-        value = each.value_for(queue)
-        if value is not None and environment(program, each.module).key == known.key:
+    for definition in program.properties_of(queue):
+        value = definition.value_for(queue)
+        if value is not None and environment(program, definition.module).key == known.key:
             expression = property_value(value, known)
-            yield each, value, expression, computed(each, expression.text, mark)
+            yield definition, value, expression, computed(definition, expression.text, mark)
 
 
 def _foreign(program: Program, queue: str, known: Environment) -> bool:
     """Whether a property of a queue has a value under other declarations."""
     return any(
-        each.value_for(queue) is not None and environment(program, each.module).key != known.key
-        for each in program.properties_of(queue)
+        definition.value_for(queue) is not None and environment(program, definition.module).key != known.key
+        for definition in program.properties_of(queue)
     )
 
 
@@ -194,13 +202,13 @@ def _entry_queries(program: Program, queue: str, indexes: Mapping[str, Index], m
 
     One query for each of the declarations that values have around them; nearly always it is one.
     """
-    valued = [each for each in program.properties_of(queue) if each.value_for(queue) is not None]
-    arounds = {known.key: known for known in (environment(program, each.module) for each in valued)}
+    valued = [definition for definition in program.properties_of(queue) if definition.value_for(queue) is not None]
+    arounds = {known.key: known for known in (environment(program, definition.module) for definition in valued)}
     given = "".join(
-        f'if (@n = "{each.name}") then qs:as-{each.type}("{each.name}", string(.)) else '
-        for each in program.properties_of(queue)
+        f'if (@n = "{definition.name}") then qs:as-{definition.type}("{definition.name}", string(.)) else '
+        for definition in program.properties_of(queue)
     )
-    types = {each.type: None for each in program.properties_of(queue)}
+    types = {definition.type: None for definition in program.properties_of(queue)}
     set_by_sender = f"let $qs:p := $qs:m/Q{{}}p ! ({given}qs:as-given(@n, qs:given(.))) return"
     for number, known in enumerate(arounds.values() or (Environment(),)):
         around = Surroundings(program, queue, mark, environment=known)
@@ -226,10 +234,10 @@ def _declared(around: Surroundings, bodies: Sequence[Body] = ()) -> list[tuple[E
 
 def _valued(program: Program, queues: Iterable[str], around: Surroundings) -> list[tuple[Edited, Expression, str]]:
     return [
-        (expression, value, each.position.file)
+        (expression, value, definition.position.file)
         for queue in queues
         if not _foreign(program, queue, around.environment) or queue == around.queue
-        for each, value, expression, _ in _properties(program, queue, around.environment, around.mark)
+        for definition, value, expression, _ in _properties(program, queue, around.environment, around.mark)
     ]
 
 
@@ -242,7 +250,7 @@ def _catching(known: Environment, written: Iterable[str]) -> str:
 def _libraries(known: Environment) -> tuple[tuple[str, Source], ...]:
     """The library modules that some declarations import, at whatever depth."""
     libraries: dict[str, tuple[str, Source]] = {}
-    todo = [each.uri for each in known.prolog.imports]
+    todo = [imported.uri for imported in known.prolog.imports]
     while todo:
         uri = todo.pop()
         if uri not in libraries:
@@ -251,14 +259,14 @@ def _libraries(known: Environment) -> tuple[tuple[str, Source], ...]:
                 1, library_edited(known.libraries, uri), Expression(library.text, 1, 1), library.position.file
             )
             libraries[uri] = (reference(known.libraries, uri), source)
-            todo += [each.uri for each in library_environment(known.libraries, uri).prolog.imports]
+            todo += [imported.uri for imported in library_environment(known.libraries, uri).prolog.imports]
     return tuple(libraries.values())
 
 
 def sources_of(text: str, *written: Iterable[tuple[Edited, Expression, str]]) -> tuple[Source, ...]:
     """Where each piece stands in a query; they stand there in this order, each on lines of its own."""
     sources, at = [], 0
-    for made, expression, file in (each for some in written for each in some):
+    for made, expression, file in (piece for some in written for piece in some):
         begin = text.find(f"\n{made.text}\n", at)
         if begin >= 0:
             sources.append(Source(text.count("\n", 0, begin) + 2, made, expression, file))
@@ -300,7 +308,7 @@ def _queue_plan(
     for rule in rules:
         if rule.target in program.slicings:
             around.slicing(rule.target)
-    inherited = tuple(each.name for each in program.properties.values() if each.inherited)
+    inherited = tuple(candidate.name for candidate in program.properties.values() if candidate.inherited)
     definition = program.queues.get(around.queue)
     return QueuePlan(
         around.queue,
@@ -349,7 +357,7 @@ def head(
 ) -> str:
     """Everything before the query itself."""
     mark, known = around.mark, around.environment
-    types = {each.type: None for each in program.properties.values()}
+    types = {definition.type: None for definition in program.properties.values()}
     functions = []
     for queue, number in around.into.items():
         parts = [] if _foreign(program, queue, known) else _worked_out(program, queue, indexes, mark, known)

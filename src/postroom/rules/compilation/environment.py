@@ -52,34 +52,34 @@ class Environment:
     @cached_property
     def key(self) -> str:
         """Expressions with the same surroundings may stand in one query."""
-        return "\n".join([self.prolog.text, *(self._reached(each.uri) for each in self.prolog.imports)])
+        return "\n".join([self.prolog.text, *(self._reached(clause.uri) for clause in self.prolog.imports)])
 
     @cached_property
     def functions(self) -> frozenset[Named]:
         """Those that expressions may call, beside XQuery's and ours."""
         own = {named(function) for function in self.prolog.functions}
-        imported = (self._library(each.uri).functions for each in self.prolog.imports)
+        imported = (self._library(clause.uri).functions for clause in self.prolog.imports)
         return frozenset(own.union(*(map(named, some) for some in imported)))
 
     @cached_property
     def variables(self) -> frozenset[tuple[str, str]]:
         """By namespace and local name."""
-        imported = (self._library(each.uri).variables for each in self.prolog.imports)
-        return frozenset(each.name for some in (self.prolog.variables, *imported) for each in some)
+        imported = (self._library(clause.uri).variables for clause in self.prolog.imports)
+        return frozenset(variable.name for some in (self.prolog.variables, *imported) for variable in some)
 
     @cached_property
     def calls(self) -> dict[Named, frozenset[Named]]:
         """What each function of the module calls, of its own functions and of ours."""
         return {
-            named(each): frozenset(map(called, body.calls))
-            for each, body in self.prolog.bodies.items()
-            if isinstance(each, Function)
+            named(declaration): frozenset(map(called, body.calls))
+            for declaration, body in self.prolog.bodies.items()
+            if isinstance(declaration, Function)
         }
 
     @cached_property
     def seeing(self) -> frozenset[Named]:
         """The functions that look at the message, or at sets of messages, or call one that does."""
-        names = {name for name, some in self.calls.items() if any(each in OURS for each, _ in some)}
+        names = {name for name, some in self.calls.items() if any(callee in OURS for callee, _ in some)}
         while more := {name for name, some in self.calls.items() if some & names} - names:
             names |= more
         return frozenset(names)
@@ -90,7 +90,7 @@ class Environment:
         todo = {called(call) for body in bodies for call in body.calls}
         while todo:
             names |= todo & self.calls.keys()
-            todo = {each for name in todo if name in self.calls for each in self.calls[name]} - names
+            todo = {callee for name in todo if name in self.calls for callee in self.calls[name]} - names
         return frozenset(names)
 
     def _library(self, uri: str) -> Prolog:
@@ -130,9 +130,9 @@ def place(environment: Environment, offset: int) -> Position:
 
 def import_edits(imports: Iterable[Import], libraries: Mapping[str, LibraryDefinition]) -> list[Edit]:
     return [
-        Edit(*each.span, f'import module namespace {each.prefix} = "{quoted(each.uri)}" at "{library}"')
-        for each in imports
-        if (library := reference(libraries, each.uri))
+        Edit(*clause.span, f'import module namespace {clause.prefix} = "{quoted(clause.uri)}" at "{library}"')
+        for clause in imports
+        if (library := reference(libraries, clause.uri))
     ]
 
 
@@ -175,13 +175,13 @@ def call_edits(call: Call, text: str) -> list[Edit]:
     gaps = [text[argument.start : argument.end] == "?" for argument in call.arguments]
     if not any(gaps):
         return [Edit(call.opening, call.opening, f"{SEEN}, " if call.arguments else SEEN)]
-    given = [(number, each) for number, each in enumerate(call.arguments) if not gaps[number]]
+    given = [(number, argument) for number, argument in enumerate(call.arguments) if not gaps[number]]
     values = ["?" if gap else f"$qs:a{number}" for number, gap in enumerate(gaps)]
     edits, at = [], call.start
-    for number, each in given:
+    for number, argument in given:
         before = "(let" if at == call.start else "),"
-        edits.append(Edit(at, each.start, f"{before} $qs:a{number} := ("))
-        at = each.end
+        edits.append(Edit(at, argument.start, f"{before} $qs:a{number} := ("))
+        at = argument.end
     last = f") return {_around(name, values)})" if given else f"({_around(name, values)})"
     return [*edits, Edit(at, call.end, last)]
 
@@ -189,7 +189,7 @@ def call_edits(call: Call, text: str) -> list[Edit]:
 def _around(name: str, values: Sequence[str]) -> str:
     """A function with a parameter for each ``?``, in whose place its argument is given."""
     values_text = [f"$qs:g{number}" if value == "?" else value for number, value in enumerate(values)]
-    open = ", ".join(each for each, value in zip(values_text, values, strict=True) if value == "?")
+    open = ", ".join(parameter for parameter, value in zip(values_text, values, strict=True) if value == "?")
     return f"function({open}) {{ {name}({', '.join([SEEN, *values_text])}) }}"
 
 

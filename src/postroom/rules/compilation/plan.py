@@ -76,7 +76,7 @@ class Source:
     def place(self, line: int, column: int) -> Position:
         """A place in the query, as a place in the file."""
         lines = self.made.text.split("\n")
-        before = sum(len(each) + 1 for each in lines[: line - self.line])
+        before = sum(len(earlier) + 1 for earlier in lines[: line - self.line])
         offset = min(before + min(column - 1, len(lines[line - self.line])), len(self.made.text))
         return self.said.place(self.file, begin_of(self.said.text, self.made.origin(offset)))
 
@@ -98,7 +98,7 @@ class Query:
     def place(self, line: int, column: int, module: str = "") -> Position | None:
         """Where in a file stands what is at a place in the query, or in a library module; None if it is ours."""
         sources = [source for address, source in self.libraries if address == module] or self.sources
-        origin = next((each for each in sources if each.holds(line)), None)
+        origin = next((source for source in sources if source.holds(line)), None)
         return None if origin is None else origin.place(line, column)
 
 

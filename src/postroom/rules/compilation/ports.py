@@ -63,7 +63,7 @@ def port_of(queue: QueueDefinition, endpoints: Mapping[str, Endpoint]) -> Port |
         return f"{queue.name}: the gateway {name} is {endpoint.transport}, not {wanted}"
     if endpoint.transport == "soap" and queue.interface_text is None:
         return f"{queue.name}: the gateway {name} is soap, and needs interface FILE.wsdl"
-    does = next((each for each in DIRECTIONS[queue.kind] if each in endpoint.does), None)
+    does = next((direction for direction in DIRECTIONS[queue.kind] if direction in endpoint.does), None)
     if does is None:
         what = "sends nothing" if queue.kind == "outgoingGateway" else "gets nothing"
         return f"{queue.name}: the gateway {name} ({endpoint.transport}) {what}, as it was added"

@@ -189,7 +189,7 @@ class _Finder:
             return self._bound(first)
         if bound and first.text in ("/", "//") and _is_path(value):
             return Key("probe", self._named(value))
-        call = next((each for each in self._body.calls if each.start == first.start), None)
+        call = next((call for call in self._body.calls if call.start == first.start), None)
         if call is None:
             return None
         rest = [token for token in value if token.start >= call.end]
@@ -212,7 +212,7 @@ class _Finder:
         binding = self._body.binding_of(Span(variable.start, variable.end))
         if binding is None or binding.kind != "let" or not binding.outer or self._renamed(binding.value.start):
             return None
-        if sum(each.name == binding.name for each in self._body.bindings) > 1:  # rooms may lack an index for it
+        if sum(other.name == binding.name for other in self._body.bindings) > 1:  # rooms may lack an index for it
             return None
         span = binding.value
         inside = self._tokens[self._behind(span.start) : self._behind(span.end)]

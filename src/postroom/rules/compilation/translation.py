@@ -85,7 +85,7 @@ class Surroundings:
     def unworked(self, queue: str) -> bool:
         """Whether nothing has to be computed for the messages of a queue."""
         return queue not in self.indexed and not any(
-            each.value_for(queue) for each in self.program.properties_of(queue)
+            definition.value_for(queue) for definition in self.program.properties_of(queue)
         )
 
     def slicing(self, name: str) -> int:
@@ -167,13 +167,13 @@ def _value(value: Expression, rule: RuleDefinition, around: Surroundings) -> Edi
 def _edits(rule: RuleDefinition, around: Surroundings, number: int, body: Body | None) -> list[Edit]:
     text, prolog = rule.body.text, around.environment.prolog
     body = body or read(text, 0, len(text), prolog.namespaces)
-    inner = [each for span in _values(body) for each in read(text, *span).closings]
+    inner = [pair for span in _values(body) for pair in read(text, *span).closings]
     edits = [Edit(at, at, more) for at, more in inner]  # edits at one place keep their order: the innermost comes first
     for enqueue in body.enqueues:
         edits += _enqueue_edits(enqueue, number, around, body, text)
     for reset in body.resets:
         edits += _reset_edits(reset, number, rule, around)
-    edits += [Edit(each.start, each.start, "(") for each in body.lists]
+    edits += [Edit(span.start, span.start, "(") for span in body.lists]
     done = Counter(inner)
     for at, closing in body.closings:
         if done[at, closing]:
@@ -197,9 +197,9 @@ def declared(around: Surroundings, bodies: Sequence[Body] = ()) -> Edited | None
         return None
     prolog, reached = environment.prolog, environment.reached(bodies)
     edits = environment.imports()
-    for each, body in prolog.bodies.items():
+    for declaration, body in prolog.bodies.items():
         edits += [*closing_edits(body), *update_edits(body)]
-        used = isinstance(each, Function) and named(each) in reached
+        used = isinstance(declaration, Function) and named(declaration) in reached
         piece = Piece(prolog.text, body, prolog=prolog)
         for call in body.calls:
             unused = call.name in OURS and not used
@@ -224,7 +224,7 @@ def _values(body: Body) -> Iterator[Span]:
     """The expressions inside of actions."""
     for enqueue in body.enqueues:
         yield enqueue.value
-        yield from (each.value for each in enqueue.properties)
+        yield from (setting.value for setting in enqueue.properties)
         if enqueue.compensation is not None:
             yield enqueue.compensation.value
     yield from (reset.key for reset in body.resets if reset.key is not None)
@@ -234,17 +234,17 @@ def _enqueue_edits(enqueue: Enqueue, number: int, around: Surroundings, body: Bo
     element = around.unworked(enqueue.queue) and _is_element(enqueue.value, body, text)
     literals: list[tuple[str, str | None, str]] = []
     edits: list[Edit] = []
-    for each in enqueue.properties:
-        known = around.program.properties.get(each.name)
+    for setting in enqueue.properties:
+        known = around.program.properties.get(setting.name)
         maker = f"qs:as-{known.type}" if known else "qs:as-given"
         comma = ", " if element or edits else ""
-        literal = _literal(text, each.value)
+        literal = _literal(text, setting.value)
         if element and literal is not None and (known is None or known.type == "string"):
-            literals.append((each.name, "string" if known is None else None, literal))
-            edits.append(Edit(each.keyword.start, each.value.end, ""))
+            literals.append((setting.name, "string" if known is None else None, literal))
+            edits.append(Edit(setting.keyword.start, setting.value.end, ""))
             continue
-        edits.append(Edit(*each.keyword, f'{comma}{maker}("{each.name}", ('))
-        edits.append(Edit(each.value[1], each.value[1], "))"))
+        edits.append(Edit(*setting.keyword, f'{comma}{maker}("{setting.name}", ('))
+        edits.append(Edit(setting.value[1], setting.value[1], "))"))
     undo = enqueue.compensation
     outer = "" if undo is None else "("
     if element:  # one for certain, and nothing to be worked out: it goes from the rule to the answer uncopied

@@ -59,9 +59,7 @@ def _reads(plan: Plan, stored: Stored, values: Mapping[str, list[str]]) -> tuple
         else:
             known = INDEXED_CHARS_MAX if read.kind == "index" else None
             granules.append(
-                tuple(
-                    Granule(read.kind, read.name, each[:known], until) for each in _keys(read.key, properties, values)
-                )
+                tuple(Granule(read.kind, read.name, key[:known], until) for key in _keys(read.key, properties, values))
             )
     return tuple(granules)
 

@@ -110,7 +110,7 @@ class _Chunk:
         slicing = self._plan.absences[arrival.queue].slicing
         origin = admission.stored(arrival.properties).get(ORIGIN)
         sets = [granule for granule in arrival.granules if granule.kind == "slice" and granule.name == slicing]
-        inside = {key_text(each.key) for granule in sets for each in self._base.get(granule, ())}
+        inside = {key_text(document.key) for granule in sets for document in self._base.get(granule, ())}
         return slicing is not None and origin not in inside
 
     def _said(self, query: Query, document: str) -> list[str]:
@@ -271,7 +271,7 @@ class _Chunk:
         if target.echo and passes > ECHO_PASSES_MAX:
             why = f"it went from one echo queue to another {passes - 1} times; the last target is the echo queue {goal}"
             return self._failed(arrival, Failure("application", "PR0004", why))
-        fixed = {each.name for each in target.properties if each.fixed}
+        fixed = {planned.name for planned in target.properties if planned.fixed}
         skipped = fixed | admission.RESERVED | (set() if target.echo else {"target", "timeout"})
         explicit = {name: value for name, value in trigger.items() if name not in skipped}
         document = Document(0, arrival.format, arrival.type, arrival.body)

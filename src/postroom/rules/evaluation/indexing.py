@@ -65,15 +65,15 @@ class Filling:
             self._types, self._values = question.plan.types, {}
         values = self._values.get(question.index.name, {})
         stored = tx.slices.queue(question.index.queue, bodies=False)
-        missing = [each.key for each in stored if (each.key, each.hash) not in values]
+        missing = [message.key for message in stored if (message.key, message.hash) not in values]
         if missing:
             self._catch_up(tx, question, missing)
             values = self._values[question.index.name]
         # Arrival numbers stand in for positions: both grow in the order of arrival, and these are the older ones.
         return (
-            Member(number, value, each.number - 2**40, each.key)
-            for each in stored
-            for value in values[each.key, each.hash]
+            Member(number, value, message.number - 2**40, message.key)
+            for message in stored
+            for value in values[message.key, message.hash]
         )
 
     def _catch_up(self, tx: Transaction, question: _Question, missing: Sequence[int]) -> None:
@@ -81,7 +81,7 @@ class Filling:
         if question.index.name not in self._values or len(missing) > _LATE_MESSAGES:
             raise later
         messages = list(tx.messages.find_many(missing).values())
-        if sum(len(each.body) for each in messages) > _LATE_CHARS:
+        if sum(len(message.body) for message in messages) > _LATE_CHARS:
             raise later
         try:
             self._note(question, question.answered(messages, _LATE_SECONDS))
@@ -131,11 +131,12 @@ class _Question:
         if not sound:
             return answers
         shown = [
-            f"<m>{element(Document(each.key, each.format, each.type, each.body), self.plan)}</m>" for each in sound
+            f"<m>{element(Document(message.key, message.format, message.type, message.body), self.plan)}</m>"
+            for message in sound
         ]
         texts = parts(BoundedXQuery(seconds).run(self._query, batch(shown)), self.plan.mark)
-        for each, part in zip(sound, texts, strict=True):
-            answers[each.key, each.hash] = tuple(value for _, value in answer(part, self.plan.mark).entries)
+        for message, part in zip(sound, texts, strict=True):
+            answers[message.key, message.hash] = tuple(value for _, value in answer(part, self.plan.mark).entries)
         return answers
 
     def _refuse(self, message: Stored, error: QueryFailed) -> NoReturn:

@@ -81,7 +81,7 @@ def by_template(part: str, mark: str) -> list[tuple[str, str]] | None:
     before, *made = part.split(f"<?t-{mark} ")
     if before or part.count(f"-{mark}") > len(made):
         return None
-    return [(number, body) for number, _, body in [each.partition("?>") for each in made]]
+    return [(number, body) for number, _, body in [piece.partition("?>") for piece in made]]
 
 
 def answer(part: str, mark: str, templates: Sequence[Template] = ()) -> Answer:

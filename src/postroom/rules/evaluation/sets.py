@@ -32,8 +32,13 @@ class Sets:
         self._histories: dict[Granule, tuple[int, list[_Run]]] = {}
         self.elements: list[str] = []
         granules = dict.fromkeys(granule for arrival in arrivals if arrival.reads for granule in arrival.granules)
-        there = {_stored(granule, each): each for granule in granules for each in base.get(granule, ())}
-        made = {_made(each): each.document for granule in granules for each in known.get(granule, ()) if each.document}
+        there = {_stored(granule, member): member for granule in granules for member in base.get(granule, ())}
+        made = {
+            _made(change): change.document
+            for granule in granules
+            for change in known.get(granule, ())
+            if change.document
+        }
         for one in chain(_in_order(_lists(plan, base, granules)), sorted(made)):
             document = there[one] if one in there else made[one]
             if document.format == "json" and document.type is None and document.body.strip() == "null":
@@ -63,8 +68,8 @@ class Sets:
         else:  # entries of an index: a message that two of them lead to is one message, and all are in their order
             inside = {
                 place
-                for each in seen
-                for start, length in self._history(*each)
+                for pair in seen
+                for start, length in self._history(*pair)
                 for place in range(start, start + length)
             }
             runs = _run_together(sorted(inside))
@@ -77,7 +82,7 @@ class Sets:
         """
         done, runs = self._histories.get(granule, (-1, []))
         if not 0 <= done <= count:
-            stored = [self._places.get(_stored(granule, each), 0) for each in self._base.get(granule, ())]
+            stored = [self._places.get(_stored(granule, member), 0) for member in self._base.get(granule, ())]
             done, runs = 0, _run_together([place for place in stored if place])
         for change in self._known.get(granule, ())[done:count]:
             place = None if change.document is None else self._places.get(_made(change), 0)
@@ -121,22 +126,22 @@ def _lists(plan: Plan, base: Base, granules: Iterable[Granule]) -> list[list[_Kn
     by_queue: defaultdict[str, dict[_Known, int]] = defaultdict(dict)
     lists: list[list[_Known]] = []
     for granule in granules:
-        places = {_stored(granule, each): each.place for each in base.get(granule, ())}
+        places = {_stored(granule, member): member.place for member in base.get(granule, ())}
         if granule.kind == "slice":
             lists.append(list(places))
         else:
             by_queue[granule.name if granule.kind == "queue" else plan.indexes[granule.name].queue] |= places
-    return [*(sorted(each, key=each.__getitem__) for each in by_queue.values()), *lists]
+    return [*(sorted(members, key=members.__getitem__) for members in by_queue.values()), *lists]
 
 
 def _in_order(lists: Sequence[Sequence[_Known]]) -> Iterable[_Known]:
     """Everything that is in some list, each once, in an order that every list agrees with."""
-    filled = [each for each in lists if each]
+    filled = [sequence for sequence in lists if sequence]
     if len(filled) < 2:
         return filled[0] if filled else ()
     graph: TopologicalSorter[_Known] = TopologicalSorter()
-    for each in filled:
-        graph.add(each[0])
-        for earlier, later in pairwise(each):
+    for sequence in filled:
+        graph.add(sequence[0])
+        for earlier, later in pairwise(sequence):
             graph.add(later, earlier)
     return graph.static_order()

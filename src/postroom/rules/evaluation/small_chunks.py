@@ -26,7 +26,7 @@ def chunk_of(packed: bytes) -> Chunk:
     granules = [Granule(*granule) for granule, _, _ in sets]
     pairs = list(zip(granules, sets, strict=True))
     base = {granule: [Document(*member) for member in members] for granule, (_, members, _) in pairs}
-    given = {granule: [_change(*each) for each in made] for granule, (_, _, made) in pairs if made}
+    given = {granule: [_change(*change) for change in made] for granule, (_, _, made) in pairs if made}
     arrivals = [
         Arrival._make((*values, tuple([tuple([granules[number] for number in read]) for read in reads]), failure))
         for *values, reads, failure in rows
@@ -45,7 +45,7 @@ def answer_of(orders: list[int], effects: Mapping[int, Effects], unsettled: set[
 
 def settled(answer: bytes) -> dict[int, Effects]:
     """The effects of each message of a chunk that has settled."""
-    return {order: tuple([_action(each) for each in made]) for order, made in json.loads(answer)}
+    return {order: tuple([_action(action) for action in made]) for order, made in json.loads(answer)}
 
 
 def _action(plain: list[Any]) -> Action:

@@ -136,19 +136,21 @@ def _unfit(name: str, arity: int) -> QueryFailed | None:
 
 def _properties(subject: Subject) -> list[Problem]:
     problems = []
-    for each in subject.program.properties.values():
-        for value in each.values:
+    for definition in subject.program.properties.values():
+        for value in definition.values:
             if value.value is None:
                 continue
-            known = subject.environment(each.module)
+            known = subject.environment(definition.module)
             around = Surroundings(subject.program, "", _MARK, environment=known)
-            text = computed(each, compiler.property_value(value.value, known).text, _MARK)
+            text = computed(definition, compiler.property_value(value.value, known).text, _MARK)
             query = f"{prolog(_MARK, (), around)} for $qs:m in /Q{{}}b/Q{{}}m let $qs:message := qs:doc($qs:m) "
             query += f"let $qs:p := () let $qs:h := () return {text}"
             try:
                 BoundedXQuery().check(finished(query, known, _MARK))
             except QueryFailed as error:
-                problems.append(Problem(at(each, value.value, 0), f"property {each.name}: {error.what}", error.code))
+                problems.append(
+                    Problem(at(definition, value.value, 0), f"property {definition.name}: {error.what}", error.code)
+                )
     return problems
 
 

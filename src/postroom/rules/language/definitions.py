@@ -221,7 +221,7 @@ class Program:
     def with_modules(self, new: Iterable[AnyDefinition]) -> Program:
         """This program with some modules replaced by new ones; the others stay."""
         new = tuple(new)
-        replaced = {each.module for each in new}
+        replaced = {definition.module for definition in new}
         return Program((*(definition for definition in self.definitions if definition.module not in replaced), *new))
 
     def prolog(self, module: str) -> Prolog:
@@ -243,7 +243,7 @@ class Program:
         return tuple(queue.name for queue in self.queues.values() if queue.kind in ("basic", "incomingGateway"))
 
     def properties_of(self, queue: str) -> list[PropertyDefinition]:
-        return [each for each in self.properties.values() if queue in each.queues]
+        return [definition for definition in self.properties.values() if queue in definition.queues]
 
     def rules_of(self, queue: str) -> list[RuleDefinition]:
         """The rules that a message of a queue sets off, those of its slicings too, in the order of definition."""
@@ -283,7 +283,7 @@ class Program:
 
 
 def as_catalog(definition: AnyDefinition) -> Definition:
-    body = {each.name: getattr(definition, each.name) for each in fields(definition) if each.name != "position"}
+    body = {member.name: getattr(definition, member.name) for member in fields(definition) if member.name != "position"}
     if isinstance(definition, ModuleDefinition) and definition.prolog is None:
         del body["prolog"]  # as rooms have it that were made before there was one
     for name in ("unless", "deadline", "rule", "interface_text"):
@@ -297,13 +297,13 @@ def as_catalog(definition: AnyDefinition) -> Definition:
 def from_catalog(definition: Definition) -> AnyDefinition:
     body = dict(definition.body)
     what = body.pop("what")
-    kind = next(each for each in _CLASSES if each.what == what)
+    kind = next(kind for kind in _CLASSES if kind.what == what)
     if what == "queue":
-        body["policies"] = tuple(Policy(**each) for each in body["policies"])
+        body["policies"] = tuple(Policy(**policy) for policy in body["policies"])
     if what == "property":
         body["values"] = tuple(
-            PropertyValue(tuple(each["queues"]), Expression(**each["value"]) if each["value"] else None)
-            for each in body["values"]
+            PropertyValue(tuple(value["queues"]), Expression(**value["value"]) if value["value"] else None)
+            for value in body["values"]
         )
     if what == "rule":
         for name in ("body", "unless", "deadline"):
@@ -321,6 +321,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [_plain(item) for item in value]
     if hasattr(value, "__dataclass_fields__"):
-        plain = {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+        plain = {member.name: _plain(getattr(value, member.name)) for member in fields(value)}
         return {name: item for name, item in plain.items() if item is not None} if isinstance(value, Policy) else plain
     return value

@@ -56,7 +56,11 @@ def _named(body: Body, declared: Mapping[str, str], constructed: list[Namespace]
     """With what calls mean, not with what they are written as: a constructor can make a prefix mean anything."""
 
     def meant(call: Call) -> Call:
-        here = {each.prefix: each.uri for each in constructed if each.start <= call.start < each.end}
+        here = {
+            namespace.prefix: namespace.uri
+            for namespace in constructed
+            if namespace.start <= call.start < namespace.end
+        }
         return replace(call, name=functions.canonical(call.name, {**declared, **here}))
 
     return replace(body, calls=tuple(map(meant, body.calls)))

@@ -17,7 +17,9 @@ class _Lazy:
     def __getattr__(self, name: str) -> Any:
         compiled = re.compile(*self._given)
         # From now on the methods are found here, at once.
-        self.__dict__.update({each: getattr(compiled, each) for each in dir(compiled) if not each.startswith("_")})
+        self.__dict__.update(
+            {method: getattr(compiled, method) for method in dir(compiled) if not method.startswith("_")}
+        )
         return getattr(compiled, name)
 
 

@@ -88,9 +88,9 @@ class Prolog:
         """What the functions and variables are made of. A function without a body returns nothing, and is not here."""
         walked: dict[Function | Variable, Body] = {}
         spans: list[tuple[Function | Variable, Span]] = [(function, function.body) for function in self.functions]
-        for each, span in [*spans, *((variable, variable.value) for variable in self.variables)]:
+        for declaration, span in [*spans, *((variable, variable.value) for variable in self.variables)]:
             if span.start < span.end:
-                walked[each] = read(self.text, span.start, span.end, self.namespaces, "in a declaration")
+                walked[declaration] = read(self.text, span.start, span.end, self.namespaces, "in a declaration")
         return walked
 
 

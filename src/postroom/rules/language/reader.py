@@ -55,14 +55,14 @@ def parse(text: str, file: str) -> tuple[AnyDefinition, ...]:
             problems.append(Problem(_position(text, file, error.offset), error.what, "syntax"))
     if problems:
         refuse(ProgramInvalid, problems)
-    named = [each for each in definitions if isinstance(each, ModuleDefinition)]
+    named = [definition for definition in definitions if isinstance(definition, ModuleDefinition)]
     if len(named) > 1:
         second = Problem(named[1].position, "a file is one module; this is its second name", "one-module")
         refuse(ProgramInvalid, [second])
     if not named:
         return (ModuleDefinition(module, Position(file, 1), module, prolog=declarations), *definitions)
     definitions[definitions.index(named[0])] = replace(named[0], prolog=declarations)
-    return tuple(replace(each, module=named[0].name) for each in definitions)
+    return tuple(replace(definition, module=named[0].name) for definition in definitions)
 
 
 def _with_queues(definition: AnyDefinition) -> tuple[AnyDefinition, ...]:

@@ -129,10 +129,14 @@ def namespaces(text: str, start: int, end: int) -> list[Namespace]:
         return []
     lexer = _Lexer(text, start, end)
     lexer.run()
-    for each in lexer.namespaces:
-        meant = decoded(Token("string", f'"{each.uri}"', each.start, each.end)) if "&" in each.uri else each.uri
-        each.uri = each.uri if meant is None else " ".join(meant.split())
-    return sorted(lexer.namespaces, key=lambda each: each.start)
+    for namespace in lexer.namespaces:
+        meant = (
+            decoded(Token("string", f'"{namespace.uri}"', namespace.start, namespace.end))
+            if "&" in namespace.uri
+            else namespace.uri
+        )
+        namespace.uri = namespace.uri if meant is None else " ".join(meant.split())
+    return sorted(lexer.namespaces, key=lambda namespace: namespace.start)
 
 
 def statements(text: str) -> list[Statement]:
