@@ -112,8 +112,8 @@ class Requests(Threads):
     async def end(self) -> None:
         """End what nobody waits for any more, and the connections."""
         rest = [*self._abandoned, *self._left.values()]
-        for each in rest:
-            each.cancel()
+        for task in rest:
+            task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
         await self._parts.link.aclose()
 
@@ -203,8 +203,8 @@ class RemoteConsumers(AsyncConsumers):
         """The work on several leased messages is done: all of it in one commit, or none if a lease was lost."""
         ended = [message._leased for message in messages]
         await self._threads.ask("consumers.done_many", {"messages": ended})
-        for each in ended:
-            each.ended = True
+        for leased in ended:
+            leased.ended = True
 
 
 class RemoteClient(AsyncClient):

@@ -132,7 +132,7 @@ class Line(Generic[T]):
     async def _serve(self) -> None:
         try:
             while self._live():
-                if any(each.end > self._threads.loop.time() for each in self._waiting):
+                if any(waiter.end > self._threads.loop.time() for waiter in self._waiting):
                     await self._changes.listen(self._stir)
                 self._stir.clear()
                 asked = self._live()
@@ -159,32 +159,34 @@ class Line(Generic[T]):
             self._fail(asked, error)
             return 0.0
         items = list(outcome.items) if isinstance(outcome, Found) else []
-        for each in self._live():
+        for waiter in self._live():
             if items:
-                each.future.set_result(items.pop(0))
+                waiter.future.set_result(items.pop(0))
         self._return(items)
         now = self._threads.loop.time()
-        for each in asked:
-            if each.end <= now and not each.future.done():
-                self._fail([each], outcome) if isinstance(outcome, Exception) else each.future.set_result(outcome.empty)
+        for waiter in asked:
+            if waiter.end <= now and not waiter.future.done():
+                self._fail([waiter], outcome) if isinstance(outcome, Exception) else waiter.future.set_result(
+                    outcome.empty
+                )
         return OWNERS_LOOK_SECONDS if isinstance(outcome, Exception) else 0.0 if outcome.items else outcome.pause
 
     async def _sleep(self, pause: float) -> None:
         live = self._live()
         if live and pause > 0:
-            left = min(each.end for each in live) - self._threads.loop.time()
+            left = min(waiter.end for waiter in live) - self._threads.loop.time()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stir.wait(), max(0.0, min(pause, left)))
 
     def _live(self) -> list[_Waiting]:
-        self._waiting = [each for each in self._waiting if not each.future.done()]
+        self._waiting = [waiter for waiter in self._waiting if not waiter.future.done()]
         return list(self._waiting)
 
     def _fail(self, asked: list[_Waiting], error: BaseException) -> None:
-        for each in asked:
-            if each.future.done():
+        for waiter in asked:
+            if waiter.future.done():
                 continue
-            each.future.cancel() if isinstance(error, asyncio.CancelledError) else each.future.set_exception(error)
+            waiter.future.cancel() if isinstance(error, asyncio.CancelledError) else waiter.future.set_exception(error)
 
     def _return(self, items: list[T]) -> None:
         if items:

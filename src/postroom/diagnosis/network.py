@@ -40,6 +40,6 @@ def handovers(case: Case) -> Iterator[Told]:
 
 
 def _stuck(tx: Transaction) -> list[tuple[Parcel, str]]:
-    transfers = [(each, tx.journal.time_of(each.stored.position) or 0) for each in tx.transfers.pending()]
+    transfers = [(parcel, tx.journal.time_of(parcel.stored.position) or 0) for parcel in tx.transfers.pending()]
     old = tx.now - OVERDUE_SECONDS * 1_000_000
     return [(parcel, to_iso(to_datetime(at))) for parcel, at in transfers if at < old]

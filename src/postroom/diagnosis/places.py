@@ -31,7 +31,7 @@ def holds(case: Case) -> Iterator[Told]:
 def errors(case: Case) -> Iterator[Told]:
     """Error messages that nobody has taken."""
     used = error_queues(case.plan())
-    for name, count, fresh in case.store.read(lambda tx: [_errors(tx, each) for each in used]):
+    for name, count, fresh in case.store.read(lambda tx: [_errors(tx, queue) for queue in used]):
         if count:
             what = f"{count} error message(s)"
             grows = f", {fresh} of them in the last hour: it grows" if fresh else ", none of them in the last hour"
@@ -63,7 +63,7 @@ def _in_dossiers(stations: list[str], tx: Transaction) -> dict[str, int]:
     """Stations that have errors, and how many."""
     queues = {station: tx.queues.named_to_read(database(station)) for station in stations}
     counts = {station: tx.dossiers.counts(queue) for station, queue in queues.items() if queue is not None}
-    return {station: each[DOSSIER] for station, each in counts.items() if DOSSIER in each}
+    return {station: numbers[DOSSIER] for station, numbers in counts.items() if DOSSIER in numbers}
 
 
 def locks(case: Case) -> Iterator[Told]:
@@ -109,7 +109,7 @@ def _leases(tx: Transaction) -> list[tuple[str, int, int]]:
     remarks = []
     for queue in tx.queues.all():
         every = tx.deliveries.all(queue)
-        lost = [each for each in every if each.until <= tx.now or is_alive(each.owner) is False]
+        lost = [delivery for delivery in every if delivery.until <= tx.now or is_alive(delivery.owner) is False]
         if every:
             remarks.append((queue.name, len(every), len(lost)))
     return remarks

@@ -98,7 +98,7 @@ def _parked(tx: Transaction) -> list[tuple[str, Send]]:
 
 def doubts(case: Case) -> Iterator[Told]:
     """Databases that were prepared for a sphere and may not know its end: they keep their locks."""
-    for each in case.store.read(lambda tx: tx.spheres.in_doubt()[:EXAMINED_MAX]):
-        if is_alive(each.owner) is not True:  # else it is about to tell them
-            what = f"{each.place} may be in doubt ({each.branch}); the sphere is {each.state}"
-            yield warning(what, f"sphere {each.sphere}", "postroom sphere settle URL, with that of the database")
+    for doubt in case.store.read(lambda tx: tx.spheres.in_doubt()[:EXAMINED_MAX]):
+        if is_alive(doubt.owner) is not True:  # else it is about to tell them
+            what = f"{doubt.place} may be in doubt ({doubt.branch}); the sphere is {doubt.state}"
+            yield warning(what, f"sphere {doubt.sphere}", "postroom sphere settle URL, with that of the database")

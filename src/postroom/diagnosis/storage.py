@@ -73,11 +73,11 @@ def messages(case: Case) -> Iterator[Told]:
     """Whether messages still match their hash: the newest, or all."""
     sample = None if case.deep else SAMPLE_MESSAGES
     looked, unsound = case.store.read(lambda tx: tx.soundness.unsound(sample, EXAMINED_MAX))
-    for each in unsound:
-        yield wrong(f"message {key_text(each.key)} does not match its hash", each.queue, _DAMAGED)
-    for each in case.store.read(lambda tx: tx.soundness.set_aside(EXAMINED_MAX)):
-        what = f"message {key_text(each.key)} was found damaged and set aside: nobody will receive it"
-        yield warning(what, each.queue, f"postroom trace {key_text(each.key)}")
+    for message in unsound:
+        yield wrong(f"message {key_text(message.key)} does not match its hash", message.queue, _DAMAGED)
+    for message in case.store.read(lambda tx: tx.soundness.set_aside(EXAMINED_MAX)):
+        what = f"message {key_text(message.key)} was found damaged and set aside: nobody will receive it"
+        yield warning(what, message.queue, f"postroom trace {key_text(message.key)}")
     if not unsound:
         yield ok(f"{looked} message(s) read, " + ("all that there are" if case.deep else "the newest"))
 

@@ -23,8 +23,8 @@ def engine(case: Case) -> Iterator[Told]:
     if seen.state is State.RUNS:
         yield ok(f"{seen.owner} runs it, under number {seen.number}")
         sharing = case.store.read(engines)
-        for each in sharing if len(sharing) > 1 else ():
-            yield ok(str(each))
+        for peer in sharing if len(sharing) > 1 else ():
+            yield ok(str(peer))
     elif seen.state is State.ENDED:
         yield warning(f"the engine ({seen.owner}) has ended without releasing its lease", "lease engine", RUN)
     elif seen.state is State.SILENT:

@@ -171,9 +171,9 @@ def _parquet_rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def _plain(value: Any) -> Any:
     """A value of Arrow as JSON holds it; what JSON cannot say exactly becomes a string."""
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, (date, datetime, time)):

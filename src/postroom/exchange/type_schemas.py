@@ -35,7 +35,7 @@ _IN_AVRO: Mapping[Kind, Any] = {
 }
 #: What a kind is called elsewhere: by JSON's type and format, or by Avro's name, logical type or kind.
 _FROM_JSON = {("string", None): Kind.STRING, ("integer", None): Kind.INT, ("number", None): Kind.FLOAT} | {
-    (each["type"], each.get("format")): kind for kind, each in _IN_JSON.items() if kind is not Kind.KEY
+    (schema["type"], schema.get("format")): kind for kind, schema in _IN_JSON.items() if kind is not Kind.KEY
 }
 _FROM_AVRO = {
     "string": Kind.STRING,
@@ -118,7 +118,7 @@ def _json_kind(type: str, member: str, schema: Any) -> tuple[Kind, bool, bool]:
     """The kind of a member, whether it is a list, and whether it may be null."""
     types = schema.get("type") if isinstance(schema, dict) else None
     several = types if isinstance(types, list) else [types]
-    plain = [each for each in several if each != "null"]
+    plain = [name for name in several if name != "null"]
     if len(plain) == 1 and plain[0] == "array":
         kind, many, _ = _json_kind(type, member, schema.get("items"))
         if not many:
@@ -138,16 +138,16 @@ def _from_avro(schema: Mapping[str, Any], name: str | None) -> MessageType:
     if not isinstance(called, str) or not isinstance(schema.get("fields"), list):
         raise TypeInvalid(type=str(called), why="a record of Avro has a name and fields")
     fields = []
-    for each in schema["fields"]:
-        if not isinstance(each, dict) or "type" not in each or not isinstance(each.get("name"), str):
+    for field in schema["fields"]:
+        if not isinstance(field, dict) or "type" not in field or not isinstance(field.get("name"), str):
             raise TypeInvalid(type=called, why="a field of Avro has a name and a type")
-        own = each.get("called") or each["name"]
-        several = each["type"] if isinstance(each["type"], list) else [each["type"]]
+        own = field.get("called") or field["name"]
+        several = field["type"] if isinstance(field["type"], list) else [field["type"]]
         plain = [one for one in several if one != "null"]
         many = len(plain) == 1 and isinstance(plain[0], dict) and plain[0].get("type") == "array"
         kind = _avro_kind(plain[0]["items"] if many else plain[0]) if len(plain) == 1 else None
         if kind is None:
-            raise TypeInvalid(type=called, why=f"{own!r} is of a type that a field cannot hold: {each['type']}")
+            raise TypeInvalid(type=called, why=f"{own!r} is of a type that a field cannot hold: {field['type']}")
         fields.append(Field(own, kind, many, "null" not in several))
     return MessageType(called, tuple(fields))
 
@@ -172,7 +172,10 @@ def as_form(type: MessageType) -> str:
     width = max(map(len, names.values()))
     drawing = [f"| {name}: {'_' * (width - len(name) + 20)} |" for name in names.values()]
     fields = []
-    for each in type.fields:
-        kind, rule = f"list of {each.kind}" if each.many else str(each.kind), "required" if each.required else "free"
-        fields.append(f"field {names[each.name]} {kind} {rule}")
+    for field in type.fields:
+        kind, rule = (
+            f"list of {field.kind}" if field.many else str(field.kind),
+            "required" if field.required else "free",
+        )
+        fields.append(f"field {names[field.name]} {kind} {rule}")
     return "\n".join([f"type {type.name}", *drawing, *fields]) + "\n"

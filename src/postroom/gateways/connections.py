@@ -74,7 +74,7 @@ class Connections:
     def close(self) -> None:
         """Close those that nobody uses."""
         with self._lock:
-            for connection in (each for idle in self._idle.values() for each in idle):
+            for connection in (connection for idle in self._idle.values() for connection in idle):
                 connection.close()
             self._idle.clear()
 

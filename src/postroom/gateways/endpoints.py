@@ -51,7 +51,7 @@ class RoomEndpoints:
             if len(known) >= GATEWAYS_MAX:
                 raise GatewayInvalid(gateway=name, why=f"a room has at most {GATEWAYS_MAX} gateways")
             taken = read.get("path")
-            same = next((each.name for each in known.values() if taken and each.settings.get("path") == taken), None)
+            same = next((other.name for other in known.values() if taken and other.settings.get("path") == taken), None)
             if same is not None:
                 raise GatewayInvalid(gateway=name, why=f"the path {taken} is that of {same}")
             tx.endpoints.add(endpoint)
@@ -64,7 +64,7 @@ class RoomEndpoints:
 
         def work(tx: Transaction) -> list[tuple[Endpoint, tuple[str, ...]]]:
             using = _using(tx)
-            return [(each, tuple(using.get(each.name, ()))) for each in tx.endpoints.all().values()]
+            return [(endpoint, tuple(using.get(endpoint.name, ()))) for endpoint in tx.endpoints.all().values()]
 
         return self._store.read(work)
 
@@ -93,9 +93,9 @@ def _using(tx: Transaction) -> dict[str, list[str]]:
     users: dict[str, list[str]] = {}
     for port in tx.endpoints.ports():
         users.setdefault(port.endpoint, []).append(port.queue)
-    for each in tx.definitions.of_kind(FLOW):
-        if "gateway" in each.body:
-            users.setdefault(each.body["gateway"], []).append(each.name)
+    for definition in tx.definitions.of_kind(FLOW):
+        if "gateway" in definition.body:
+            users.setdefault(definition.body["gateway"], []).append(definition.name)
     return users
 
 

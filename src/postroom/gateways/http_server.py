@@ -158,7 +158,7 @@ class HttpServer:
     async def _endpoints(self) -> dict[str, Endpoint]:
         if monotonic() - self._looked > _KNOWN_SECONDS:
             every = await asyncio.to_thread(self._store.read, lambda tx: tx.endpoints.all())
-            self._known = {each.settings["path"]: each for each in every.values() if IN in each.does}
+            self._known = {endpoint.settings["path"]: endpoint for endpoint in every.values() if IN in endpoint.does}
             self._looked = monotonic()
             await asyncio.to_thread(self._incoming.forget)
         return self._known
@@ -302,7 +302,7 @@ def _check_signature(settings: Mapping[str, Any], headers: Mapping[str, str], bo
     id, stamp, given = (headers.get(f"webhook-{name}", "") for name in ("id", "timestamp", "signature"))
     fresh = stamp.isdecimal() and len(stamp) < 12 and abs(time() - int(stamp)) <= WEBHOOK_AGE_SECONDS
     wanted = signature(_secret(settings["in-secret"]), id, stamp, body).encode()
-    matches = [hmac.compare_digest(each.encode(), wanted) for each in given.split(" ")]
+    matches = [hmac.compare_digest(candidate.encode(), wanted) for candidate in given.split(" ")]
     if not (any(matches) and fresh and id):
         raise Refused(401, "principal-refused", "the signature is missing, wrong or too old")
 

@@ -90,7 +90,7 @@ class Incoming:
         for endpoint in dict.fromkeys(arrival.endpoint for arrival in arrivals):
             queue = _queue(tx, endpoint)
             some = [at for at, arrival in enumerate(arrivals) if arrival.endpoint == endpoint]
-            for identifier in dict.fromkeys(each.sequence[0] for each in arrivals if each.sequence):
+            for identifier in dict.fromkeys(arrival.sequence[0] for arrival in arrivals if arrival.sequence):
                 members = [at for at in some if (arrivals[at].sequence or ("",))[0] == identifier]
                 some = [at for at in some if at not in members]
                 if isinstance(queue, Queue) and members:

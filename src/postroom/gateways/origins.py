@@ -53,14 +53,14 @@ def target_of(address: str, recipient: object, allowed: list[str]) -> str:
         origin = origin_of(url)
     except ValueError as error:
         raise Undelivered(f"the property recipient is no address: {error}", final=True) from None
-    if origin not in {origin_of(each) for each in (address, *allowed)}:
+    if origin not in {origin_of(permitted) for permitted in (address, *allowed)}:
         raise Undelivered(f"{origin} is not on the gateway's list of origins", final=True)
     return url
 
 
 def system_resolver(host: str, port: int) -> list[str]:
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(each[4][0]) for each in addresses]
+    return [str(info[4][0]) for info in addresses]
 
 
 def literal(host: str) -> Address | None:
@@ -80,9 +80,9 @@ def pinned(host: str, port: int, *, private: bool, resolver: Resolver | None = N
         addresses = (resolver or system_resolver)(host, port)
     except (OSError, UnicodeError) as error:
         raise Undelivered(f"the name {host} leads nowhere: {error}", disconnected=f"{host}:{port}") from None
-    for each in addresses:
-        if private or is_public(ip_address(each.partition("%")[0])):
-            return each
+    for address in addresses:
+        if private or is_public(ip_address(address.partition("%")[0])):
+            return address
     why = f"the name {host} leads to {', '.join(addresses) or 'nothing'}, inside of a network; private=yes allows that"
     raise Undelivered(why, disconnected=f"{host}:{port}")
 

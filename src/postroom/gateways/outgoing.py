@@ -96,7 +96,7 @@ class OutgoingGateway(Gateway):
         queue = str(run[0].payload["queue"])
         results = self._source.send(queue, [numbered for _, numbered in ready]) if ready else []
         sent |= {effect.id: result for (effect, _), result in zip(ready, results, strict=True)}
-        policy = next(_policy(each.letter) for each in begun if isinstance(each, Numbered))
+        policy = next(_policy(numbered.letter) for numbered in begun if isinstance(numbered, Numbered))
         return [_outcome(sent[effect.id], policy) for effect in run]
 
     def recorded(self, run: Sequence[Effect]) -> None:
@@ -268,7 +268,7 @@ def _finishing(tx: Transaction, queue: str) -> Letter | None:
     endpoint = None if port is None else tx.endpoints.find(port.endpoint)
     if port is None or endpoint is None or port.terms is None:
         return None
-    if not any(each.ended for each in tx.sequences.outgoing(queue)):
+    if not any(sequence.ended for sequence in tx.sequences.outgoing(queue)):
         return None
     return Letter("", "", queue, "", "xml", None, to_datetime(tx.now), {}, endpoint, port.terms)
 

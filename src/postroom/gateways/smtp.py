@@ -170,7 +170,7 @@ def _recipient(settings: Mapping[str, Any], named: object) -> str:
 def listed(address: str, allowed: list[str]) -> bool:
     """Whether an address is on a list of addresses and @domains."""
     lowered = address.lower()
-    return any(lowered == each.lower() or (each[:1] == "@" and lowered.endswith(each.lower())) for each in allowed)
+    return any(lowered == entry.lower() or (entry[:1] == "@" and lowered.endswith(entry.lower())) for entry in allowed)
 
 
 def _text(reply: bytes | str) -> str:

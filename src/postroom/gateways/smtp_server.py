@@ -69,9 +69,9 @@ class MailReceived:
     def _endpoints(self) -> dict[str, Endpoint]:
         every = self._store.read(lambda tx: tx.endpoints.all())
         return {
-            each.settings["recipient"].lower(): each
-            for each in every.values()
-            if each.transport == "smtp" and IN in each.does
+            endpoint.settings["recipient"].lower(): endpoint
+            for endpoint in every.values()
+            if endpoint.transport == "smtp" and IN in endpoint.does
         }
 
 

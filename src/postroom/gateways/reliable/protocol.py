@@ -83,8 +83,8 @@ def acknowledged(envelope: Envelope, identifier: str) -> list[tuple[int, int]]:
     ranges = []
     for block in envelope.headers(RELIABLE, "SequenceAcknowledgement"):
         if identifier_of(block) == identifier:
-            for each in block.findall(f"{_RM}AcknowledgementRange"):
-                low, high = number_of(each.get("Lower")), number_of(each.get("Upper"))
+            for element in block.findall(f"{_RM}AcknowledgementRange"):
+                low, high = number_of(element.get("Lower")), number_of(element.get("Upper"))
                 if low is not None and high is not None and low <= high:
                     ranges.append((low, high))
     return ranges

@@ -52,9 +52,9 @@ def give_numbers(tx: Transaction, queue: str, mark: str, messages: Sequence[int]
     if not fresh:
         return
     known = tx.sequences.outgoing(queue)
-    for each in known:
-        if not each.ended and (each.mark != mark or each.upto >= SEQUENCE_MESSAGES):
-            tx.sequences.end(each.id)
+    for sequence in known:
+        if not sequence.ended and (sequence.mark != mark or sequence.upto >= SEQUENCE_MESSAGES):
+            tx.sequences.end(sequence.id)
     current = known[-1] if known else None
     if current is None or current.ended or current.mark != mark or current.upto >= SEQUENCE_MESSAGES:
         current = tx.sequences.begin(queue, mark)
@@ -81,7 +81,7 @@ class Source:
         results: dict[int, Result] = {}
         blocked: Undelivered | None = None
         for sequence in self._store.read(lambda tx: tx.sequences.outgoing(queue)):
-            members = [each for each in numbered if each.sequence == sequence.id]
+            members = [member for member in numbered if member.sequence == sequence.id]
             if blocked is None and sequence.ended and not members:
                 blocked = self._terminated(sequence, numbered[0].letter)
             if blocked is None and members:
@@ -93,7 +93,7 @@ class Source:
                     blocked = Undelivered("it waits for the end of the sequence before it", tried=False)
             else:
                 results |= {id(member): blocked for member in members if blocked is not None}
-        return [results[id(each)] for each in numbered]
+        return [results[id(member)] for member in numbered]
 
     def finish(self, queue: str, letter: Letter) -> None:
         """Terminate what has ended and has no message under way."""
@@ -144,9 +144,9 @@ class Source:
         identifier = sequence.identifier or ""
         ranges = [pair for _, answered in posted for pair in _acknowledged(answered, identifier)]
         unsaid = [
-            each
-            for each, (_, answered) in zip(members, posted, strict=True)
-            if isinstance(answered, Answered) and not protocol.within(each.number, ranges)
+            member
+            for member, (_, answered) in zip(members, posted, strict=True)
+            if isinstance(answered, Answered) and not protocol.within(member.number, ranges)
         ]
         if unsaid:
             ranges += self._asked(sequence, members[0].letter)
@@ -156,12 +156,12 @@ class Source:
         if final is not None:
             ranges = final
             posted = [
-                (operation, _accounted(answered, came=protocol.within(each.number, final)))
-                for each, (operation, answered) in zip(members, posted, strict=True)
+                (operation, _accounted(answered, came=protocol.within(member.number, final)))
+                for member, (operation, answered) in zip(members, posted, strict=True)
             ]
         return {
-            id(each): self._result(each, operation, answered, protocol.within(each.number, ranges))
-            for each, (operation, answered) in zip(members, posted, strict=True)
+            id(member): self._result(member, operation, answered, protocol.within(member.number, ranges))
+            for member, (operation, answered) in zip(members, posted, strict=True)
         }
 
     def _closed(self, sequence: OutSequence, members: Sequence[Numbered]) -> list[tuple[int, int]] | None:
@@ -172,7 +172,7 @@ class Source:
         self._store.transact("sequence", lambda tx: tx.sequences.end(sequence.id))
         ranges = self._accounted(sequence, members[0].letter)
         if ranges is not None:
-            missing = [each.number for each in members if not protocol.within(each.number, ranges)]
+            missing = [member.number for member in members if not protocol.within(member.number, ranges)]
             self._store.transact("sequence", lambda tx: tx.sequences.take_back(sequence.id, missing))
         return ranges
 
@@ -204,33 +204,33 @@ class Source:
                 return self._one_by_one(sequence, members, _REPEATS, first)
             self._acknowledging.add(identifier)
         with ThreadPoolExecutor(min(SEQUENCE_AT_ONCE, len(members)), "postroom-sequence") as pool:
-            return [*first, *pool.map(lambda each: self._posted(sequence, each), members[len(first) :])]
+            return [*first, *pool.map(lambda member: self._posted(sequence, member), members[len(first) :])]
 
     def _one_by_one(
         self, sequence: OutSequence, members: Sequence[Numbered], repeats: int, begun: Sequence[Posted] = ()
     ) -> list[Posted]:
         """Each when the one before it was answered."""
         posted = list(begun)
-        for each in members[len(begun) :]:
+        for member in members[len(begun) :]:
             last = posted[-1][1] if posted else None
             if isinstance(last, Undelivered) and not last.final:
                 posted.append((None, Undelivered("it waits for the one before it", tried=False)))
                 continue
             for _ in range(repeats):
-                made = self._posted(sequence, each)
+                made = self._posted(sequence, member)
                 if not (isinstance(made[1], Undelivered) and made[1].disconnected):
                     break
             posted.append(made)
         return posted
 
-    def _posted(self, sequence: OutSequence, each: Numbered) -> Posted:
-        letter, terms = each.letter, _terms(each.letter)
+    def _posted(self, sequence: OutSequence, member: Numbered) -> Posted:
+        letter, terms = member.letter, _terms(member.letter)
         operation = None
         try:
             operation = self._soap.operation(terms, letter)
             heads = self._addressed(letter, action_of(terms, operation), f"urn:postroom:{letter.number}")
             identifier = sequence.identifier or ""
-            heads += [protocol.sequence(identifier, each.number), protocol.ack_requested(identifier)]
+            heads += [protocol.sequence(identifier, member.number), protocol.ack_requested(identifier)]
             return operation, self._soap.exchange(terms, letter, operation.action, heads, letter.body, patient=True)
         except Undelivered as error:
             return operation, error
@@ -245,7 +245,7 @@ class Source:
         return [] if envelope is None else protocol.acknowledged(envelope, identifier)
 
     def _result(
-        self, each: Numbered, operation: Operation | None, answered: Answered | Undelivered, acked: bool
+        self, member: Numbered, operation: Operation | None, answered: Answered | Undelivered, acked: bool
     ) -> Result:
         if isinstance(answered, FaultReceived):
             if _is_lost(answered):
@@ -253,13 +253,13 @@ class Source:
                 return Undelivered(why, final=True, code="sequence-lost")
             return answered
         if isinstance(answered, Undelivered):
-            if acked and answered.tried and (operation is None or operation.output is None or each.last):
+            if acked and answered.tried and (operation is None or operation.output is None or member.last):
                 return Sent("acknowledged")
             return answered
         if not acked:
             return Undelivered("the partner did not acknowledge it")
         assert operation is not None
-        return Sent("acknowledged", self._soap.reply(_terms(each.letter), operation, answered))
+        return Sent("acknowledged", self._soap.reply(_terms(member.letter), operation, answered))
 
 
 def _terms(letter: Letter) -> Terms:

@@ -124,9 +124,9 @@ def _sign(envelope: Envelope, settings: Mapping[str, Any]) -> None:
     assert header is not None
     targets = [
         envelope.body,
-        *(each for each in header if each.tag.startswith((f"{{{ADDRESSING}}}", f"{{{RELIABLE}}}"))),
+        *(block for block in header if block.tag.startswith((f"{{{ADDRESSING}}}", f"{{{RELIABLE}}}"))),
     ]
-    targets += [each for each in security if each.tag in (f"{_WSU}Timestamp", f"{_WSSE}UsernameToken")]
+    targets += [element for element in security if element.tag in (f"{_WSU}Timestamp", f"{_WSSE}UsernameToken")]
     token = security.find(f"{_WSSE}BinarySecurityToken")
     signature = sec.template.create(security, sec.Transform.EXCL_C14N, sec.Transform.RSA_SHA256, ns="ds")
     context = sec.SignatureContext()
@@ -354,7 +354,7 @@ class _Nonces:
     def first(self, nonce: str) -> bool:
         now = time()
         with self._lock:
-            for old in [each for each, until in self._seen.items() if until < now]:
+            for old in [seen for seen, until in self._seen.items() if until < now]:
                 del self._seen[old]
             known = nonce in self._seen
             self._seen[nonce] = now + 2 * WEBHOOK_AGE_SECONDS

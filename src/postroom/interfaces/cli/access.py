@@ -217,8 +217,8 @@ def token_list() -> None:
         output.as_json({"tokens": [token.as_dict() for token in tokens]})
         return
     rows = [
-        (each["id"], each["principal"], each["name"], " ".join(each["verbs"] or ["*"]), each["expires"] or "")
-        for each in (token.as_dict() for token in tokens)
+        (record["id"], record["principal"], record["name"], " ".join(record["verbs"] or ["*"]), record["expires"] or "")
+        for record in (token.as_dict() for token in tokens)
     ]
     output.table(["token", "user", "name", "may", "expires"], rows)
 

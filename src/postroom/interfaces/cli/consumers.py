@@ -321,7 +321,7 @@ def _usual(names: list[str]) -> dict[str, Any]:
     for name in names:
         if name.replace("-", "_") not in usual:
             raise ArgumentInvalid(argument="--unset", why=f"{name!r} is none of {', '.join(usual)}")
-    return {name: usual[name] for name in (each.replace("-", "_") for each in names)}
+    return {name: usual[name] for name in (option.replace("-", "_") for option in names)}
 
 
 schedule_app = Commands(help="Send messages at times that come again.")
@@ -362,7 +362,10 @@ def schedule_list() -> None:
     """
     with opened() as it:
         every = it.consumers.schedules()
-    rows = [(each.name, each.cron, each.zone, each.queue, to_iso(to_datetime(each.due))) for each in every]
+    rows = [
+        (schedule.name, schedule.cron, schedule.zone, schedule.queue, to_iso(to_datetime(schedule.due)))
+        for schedule in every
+    ]
     if settings.json:
         shown = [dict(zip(("name", "cron", "zone", "queue", "due"), row, strict=True)) for row in rows]
         output.as_json({"status": status.DONE, "schedules": shown})

@@ -123,12 +123,12 @@ def _with_shared(function: Callable[..., None]) -> Callable[..., None]:
         function(**{name: value for name, value in given.items() if name not in added})
 
     signature = inspect.signature(function, eval_str=True)
-    added = {name: each for name, each in _SHARED.items() if name not in signature.parameters}
+    added = {name: annotation for name, annotation in _SHARED.items() if name not in signature.parameters}
     shared = [
         inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=False if name == "json" else None, annotation=each
+            name, inspect.Parameter.KEYWORD_ONLY, default=False if name == "json" else None, annotation=annotation
         )
-        for name, each in added.items()
+        for name, annotation in added.items()
     ]
     command.__signature__ = signature.replace(  # type: ignore[attr-defined]  # inspect looks for it
         parameters=[*signature.parameters.values(), *shared]

@@ -32,7 +32,7 @@ def counter_list() -> None:
         names = ["name", "station", "way", "type", "queue", "waiting_count", "state"]
         output.table(
             ["counter", "station", "way", "type", "queue", "waiting", "state"],
-            [["" if each[name] is None else each[name] for name in names] for each in counters],
+            [["" if counter[name] is None else counter[name] for name in names] for counter in counters],
         )
     else:
         output.note("none; load some with: postroom load FILE.form")

@@ -200,11 +200,20 @@ def subscriptions() -> None:
     with opened() as it:
         known = it.flows.subscriptions()
     if settings.json:
-        output.as_json({"subscriptions": [each.as_dict() for each in known]})
+        output.as_json({"subscriptions": [subscription.as_dict() for subscription in known]})
     elif known:
         output.table(
             ["client", "space", "pattern", "durable", "connected"],
-            [(each.client, each.space, each.pattern, _yes(each.durable), _yes(each.connected)) for each in known],
+            [
+                (
+                    subscription.client,
+                    subscription.space,
+                    subscription.pattern,
+                    _yes(subscription.durable),
+                    _yes(subscription.connected),
+                )
+                for subscription in known
+            ],
         )
     else:
         output.note("there are no subscriptions; make one with: postroom subscribe SPACE --as CLIENT")
@@ -363,10 +372,10 @@ def _lines(file: str | None) -> list[str]:
 
 def _say(changed: list[Subscription], word: str) -> None:
     if settings.json:
-        output.as_json({"status": "00", "subscriptions": [each.as_dict() for each in changed]})
+        output.as_json({"status": "00", "subscriptions": [subscription.as_dict() for subscription in changed]})
         return
-    for each in changed:
-        output.say(f"{word}: arc {each.arc} : {each.space} -> {each.client}")
+    for subscription in changed:
+        output.say(f"{word}: arc {subscription.arc} : {subscription.space} -> {subscription.client}")
 
 
 def _yes(value: bool) -> str:

@@ -67,9 +67,9 @@ def gateway_list() -> None:
         output.as_json({"gateways": gateways})
     elif gateways:
         rows = []
-        for each in gateways:
-            pairs = " ".join(f"{key}={value}" for key, value in each["settings"].items())
-            rows.append((each["gateway"], each["transport"], ", ".join(each["queue_names"]), pairs))
+        for gateway in gateways:
+            pairs = " ".join(f"{key}={value}" for key, value in gateway["settings"].items())
+            rows.append((gateway["gateway"], gateway["transport"], ", ".join(gateway["queue_names"]), pairs))
         output.table(["gateway", "transport", "queues", "settings"], rows)
     else:
         output.note("none; make one with: postroom gateway add NAME TRANSPORT SETTING=VALUE")

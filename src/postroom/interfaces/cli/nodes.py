@@ -57,11 +57,11 @@ def node_list() -> None:
     with opened() as it:
         nodes = it.stations.nodes()
     if settings.json:
-        output.as_json({"nodes": [each.as_dict() for each in nodes]})
+        output.as_json({"nodes": [node.as_dict() for node in nodes]})
     else:
         output.table(
             ["node", "store", "stations", "answers"],
-            [(each.name, each.url, each.stations, "yes" if each.answers else f"no: {each.why}") for each in nodes],
+            [(node.name, node.url, node.stations, "yes" if node.answers else f"no: {node.why}") for node in nodes],
         )
 
 

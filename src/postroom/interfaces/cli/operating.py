@@ -98,7 +98,7 @@ def _sections(picture: Overview) -> Iterator[tuple[list[str], Rows]]:
     if picture.spheres:
         yield [f"spheres {state}" for state in picture.spheres], [[str(count) for count in picture.spheres.values()]]
     if picture.in_doubt:
-        yield ["in doubt"], [[each] for each in picture.in_doubt]
+        yield ["in doubt"], [[doubt] for doubt in picture.in_doubt]
 
 
 def _cells(queue: QueueSeen) -> list[str]:
@@ -133,7 +133,7 @@ def _headlines(picture: Overview) -> list[str]:
     lags = ", ".join(f"{count} for {name}" for name, count in picture.lags.items())
     return [
         f"{to_iso(picture.at)}  {headline or f'the engine ({engine.owner}) is {engine.state}'}{rate}",
-        *(str(each) for each in (picture.engines if len(picture.engines) > 1 else ())),
+        *(str(peer) for peer in (picture.engines if len(picture.engines) > 1 else ())),
         f"waiting: {lags}; outbox: {picture.outbox['pending']} pending, {picture.outbox['failed']} failed",
     ]
 
@@ -152,7 +152,7 @@ def _drawn(picture: Overview) -> RenderableType:
 
     from postroom.interfaces.cli.terminal import grid
 
-    busiest = sorted(picture.queues, key=lambda each: (-(each.rate_in or 0) - (each.rate_out or 0), -each.waiting))
+    busiest = sorted(picture.queues, key=lambda queue: (-(queue.rate_in or 0) - (queue.rate_out or 0), -queue.waiting))
     parts = list(_sections(replace(picture, queues=busiest)))
     used = 2 + len(picture.engines) + sum(len(rows) + 3 for _, rows in parts[1:]) + 3
     shown = max(3, shutil.get_terminal_size().lines - 1 - used)
@@ -183,7 +183,7 @@ def doctor(
       postroom doctor --deep --brief
       postroom doctor --json --room postgresql://host/db
     """
-    findings = [each for each in _findings(deep) if not brief or not each.level.is_ok]
+    findings = [finding for finding in _findings(deep) if not brief or not finding.level.is_ok]
     problems = [finding for finding in findings if finding.level.is_problem]
     if settings.json:
         output.as_json({"status": "99" if problems else "00", "findings": [finding.as_dict() for finding in findings]})

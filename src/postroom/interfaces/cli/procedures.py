@@ -38,8 +38,10 @@ def procedure_list() -> None:
         output.note("none; load some with: postroom load FILE.form")
         return
     headings = ["name", "station", "state", "where", "version"]
-    output.table(["procedure", *headings[1:-1], "since"], [[each[name] for name in headings] for each in procedures])
-    for station in dict.fromkeys(str(each["station"]) for each in procedures):
+    output.table(
+        ["procedure", *headings[1:-1], "since"], [[procedure[name] for name in headings] for procedure in procedures]
+    )
+    for station in dict.fromkeys(str(procedure["station"]) for procedure in procedures):
         if station not in stations:
             output.note(f"there is no station {station} yet; make it with: postroom station add {station}")
 
@@ -118,7 +120,16 @@ def waiting(
     if sets:
         output.table(
             ["procedure", "station", "since", "has", "waits for"],
-            [(each.procedure, each.station, each.since, _has(each.has), _wants(each.wants)) for each in sets],
+            [
+                (
+                    working_set.procedure,
+                    working_set.station,
+                    working_set.since,
+                    _has(working_set.has),
+                    _wants(working_set.wants),
+                )
+                for working_set in sets
+            ],
         )
     else:
         output.note("no working set waits")

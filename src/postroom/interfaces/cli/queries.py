@@ -123,14 +123,14 @@ def table_list(station: StationOption = None) -> None:
         tables = acting(it, station).tables()
     if settings.json:
         shape = [
-            {"name": each.name, "type": each.type, "image_count": each.images, "seq": each.query or None}
-            for each in tables
+            {"name": table.name, "type": table.type, "image_count": table.images, "seq": table.query or None}
+            for table in tables
         ]
         output.as_json({"tables": shape})
     elif tables:
         output.table(
             ["table", "type", "images", "query"],
-            [(each.name, each.type, each.images, each.query or "local") for each in tables],
+            [(table.name, table.type, table.images, table.query or "local") for table in tables],
         )
     else:
         output.note("none; make one with: postroom query TYPE --into NAME")
@@ -197,4 +197,4 @@ def sql(
 def _cell(cell: Any) -> Any:
     if isinstance(cell, bool):
         return "true" if cell else "false"
-    return ", ".join(str(_cell(each)) for each in cell) if isinstance(cell, list) else cell
+    return ", ".join(str(_cell(item)) for item in cell) if isinstance(cell, list) else cell

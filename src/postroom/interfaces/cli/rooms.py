@@ -166,11 +166,11 @@ def trace(
 
 def _tell_values(key: str, told: list[Valued]) -> None:
     if settings.json:
-        output.as_json({"key": key, "events": [each.as_dict() for each in told]})
+        output.as_json({"key": key, "events": [entry.as_dict() for entry in told]})
         return
     rows = [
-        (to_iso(each.event.time), each.event.verb, each.event.by, each.edition or "", _values(each.values))
-        for each in told
+        (to_iso(entry.event.time), entry.event.verb, entry.event.by, entry.edition or "", _values(entry.values))
+        for entry in told
     ]
     output.table(["time", "verb", "by", "edition", "values"], rows)
 
@@ -373,7 +373,8 @@ def mend() -> None:
             output.say(f"set aside: {key}")
         if mended.left:
             output.table(
-                ["what", "the journal", "the room"], [(each.what, each.journal, each.tables) for each in mended.left]
+                ["what", "the journal", "the room"],
+                [(difference.what, difference.journal, difference.tables) for difference in mended.left],
             )
     if mended.left and settings.json:
         raise typer.Exit(1)  # the document has told it

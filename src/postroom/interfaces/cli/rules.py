@@ -64,7 +64,7 @@ def catalog(
     elif entries:
         output.table(
             ["what", "name", "where", "version", "since", "by"],
-            [(each.what, each.name, each.where, each.version, each.since, each.by) for each in entries],
+            [(entry.what, entry.name, entry.where, entry.version, entry.since, entry.by) for entry in entries],
         )
         if name is not None:
             for entry in entries:
@@ -185,7 +185,7 @@ def slice(
     elif messages:
         output.table(
             ["key", "queue", "processed", "body"],
-            [(each.key, each.queue, "yes" if each.processed else "no", each.body) for each in messages],
+            [(message.key, message.queue, "yes" if message.processed else "no", message.body) for message in messages],
         )
     else:
         output.note(f"the slice {key} of {slicing} is empty")
@@ -248,14 +248,14 @@ def try_(
     with opened() as it:
         trial = it.definitions.try_out(*files, since=None if since is None else _moment(since), timeout=timeout)
         if settings.json:
-            output.as_json({"tried": [each.as_dict() for each in trial]})
+            output.as_json({"tried": [outcome.as_dict() for outcome in trial]})
             return
         messages, sets = 0, 0
-        for each in trial:
-            is_set = isinstance(each, Handled)
+        for outcome in trial:
+            is_set = isinstance(outcome, Handled)
             messages, sets = messages + (not is_set), sets + is_set
-            actions = each.as_dict()["actions"]
-            output.say(f"{each.key} in {each.queue}: {'' if actions else 'nothing'}".rstrip())
+            actions = outcome.as_dict()["actions"]
+            output.say(f"{outcome.key} in {outcome.queue}: {'' if actions else 'nothing'}".rstrip())
             for action in actions:
                 procedures.say_action(action) if is_set else _say_action(action)
     told = [f"{messages} message(s) tried"] if messages or not sets else []

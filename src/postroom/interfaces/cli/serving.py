@@ -107,7 +107,7 @@ def _beside(
 
 
 def _listening(beside: Mapping[str, Any], url: str) -> None:
-    places = {name: each.url for name, each in beside.items()}
+    places = {name: server.url for name, server in beside.items()}
     if settings.json:
         output.as_json({"url": url, **places})
     else:

@@ -45,13 +45,13 @@ def spheres(
       postroom spheres --state ABORTING
     """
     with opened() as it:
-        shown = [each.as_dict() for each in it.spheres.all(None if state is None else state.upper())]
+        shown = [sphere.as_dict() for sphere in it.spheres.all(None if state is None else state.upper())]
     if settings.json:
         output.as_json({"spheres": shown})
     elif shown:
         names = ["id", "state", "owner", "started", "send_count", "reason"]
         headings = ["sphere", "state", "owner", "started", "sends", "reason"]
-        output.table(headings, [[each[name] for name in names] for each in shown])
+        output.table(headings, [[sphere[name] for name in names] for sphere in shown])
     else:
         output.note("no sphere" if state is None else f"no sphere is {state.upper()}")
 
@@ -94,7 +94,7 @@ def _noted(told: SphereTold) -> list[str]:
         for send in told.sends
         if send.why is not None
     ]
-    return notes + [f"in doubt: {each}; end it with: postroom sphere settle URL" for each in told.in_doubt]
+    return notes + [f"in doubt: {place}; end it with: postroom sphere settle URL" for place in told.in_doubt]
 
 
 def _cells(send: SendShown) -> list[str | None]:

@@ -194,9 +194,9 @@ def mail(station: StationOption = None) -> None:
     with opened() as it:
         waiting = acting(it, station).mail()
     if settings.json:
-        output.as_json({"mail": [{"key": each.key, "type": each.type} for each in waiting]})
+        output.as_json({"mail": [{"key": message.key, "type": message.type} for message in waiting]})
     elif waiting:
-        output.table(["key", "type"], [(each.key, each.type) for each in waiting])
+        output.table(["key", "type"], [(message.key, message.type) for message in waiting])
     else:
         output.note("no mail")
 
@@ -218,13 +218,13 @@ def ship(
     with opened() as it:
         shipped = acting(it, station).ship(keys, to)
     if settings.json:
-        output.as_json({"shipped": [each.as_dict() for each in shipped]})
+        output.as_json({"shipped": [shipment.as_dict() for shipment in shipped]})
         return
-    for each in shipped:
+    for shipment in shipped:
         output.say(
-            f"{each.key} shipped to {each.to}"
-            if each.delivered
-            else f"{each.key} has left for {each.to} and will be delivered"
+            f"{shipment.key} shipped to {shipment.to}"
+            if shipment.delivered
+            else f"{shipment.key} has left for {shipment.to} and will be delivered"
         )
 
 
@@ -367,7 +367,7 @@ def _message(form: Form, text: str | None) -> dict[str, Any] | list[dict[str, An
         filled: dict[str, Any] = dict(form.read(text, STANDARD_INPUT))
         return filled
     message = parse_json(text, exact=True)
-    if isinstance(message, list) and not all(isinstance(each, dict) for each in message):
+    if isinstance(message, list) and not all(isinstance(item, dict) for item in message):
         raise ArgumentInvalid(argument="standard input", why="a list of JSON objects is wanted, one for each message")
     assert isinstance(message, (dict, list)), "what begins so ends so, or is no JSON"
     return message

@@ -85,10 +85,10 @@ def stream(
 def _finish(totals: list[StreamTotals]) -> None:
     if settings.json:
         output.as_json({"status": "00", "streams": [_said(total) for total in totals]})
-    for each in () if settings.json else totals:
+    for total in () if settings.json else totals:
         output.note(
-            f"{each.stream}: {each.batches} batch(es), {each.delivered} event(s) delivered, {each.stored} stored, "
-            f"{each.refused} refused"
+            f"{total.stream}: {total.batches} batch(es), {total.delivered} event(s) delivered, {total.stored} stored, "
+            f"{total.refused} refused"
         )
 
 

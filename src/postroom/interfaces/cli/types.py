@@ -30,9 +30,12 @@ def type_list(
     with opened() as it:
         types = it.definitions.types(older=every)
     if settings.json:
-        output.as_json({"types": [each.as_dict() for each in types]})
+        output.as_json({"types": [type_version.as_dict() for type_version in types]})
         return
-    rows = [(each.name, each.version, ", ".join(field.name for field in each.type.fields)) for each in types]
+    rows = [
+        (type_version.name, type_version.version, ", ".join(field.name for field in type_version.type.fields))
+        for type_version in types
+    ]
     output.table(["type", "version", "fields"], rows) if rows else output.note("no type is defined: load a .form file")
 
 

@@ -127,11 +127,14 @@ def archive(
         else:
             archived = it.journal.archive_moved(folder or "") if moved else it.journal.archives()
     if settings.json:
-        output.as_json({"status": "00", "archives": [each.as_dict() for each in archived]})
+        output.as_json({"status": "00", "archives": [record.as_dict() for record in archived]})
     elif archived:
         output.table(
             ["folder", "first", "last", "lines", "until"],
-            [(each.folder, each.first, each.last, each.lines, to_iso(to_datetime(each.until))) for each in archived],
+            [
+                (record.folder, record.first, record.last, record.lines, to_iso(to_datetime(record.until)))
+                for record in archived
+            ],
         )
     else:
         output.note("no entry is that old" if before else "nothing is archived")

@@ -64,8 +64,8 @@ def _on_signals(it: Postroom) -> None:
             _reload.append(True)
         it.consumers.stop()
 
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, stop)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
 
 
 def _found(app: str) -> Any:

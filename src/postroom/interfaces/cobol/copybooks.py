@@ -23,9 +23,9 @@ class Library(NamedTuple):
 
     def find(self, name: str) -> Path | None:
         for folder in self.folders:
-            for each in (name, name.lower(), name.upper()):
+            for spelling in (name, name.lower(), name.upper()):
                 for ending in _ENDINGS:
-                    file = folder / (each + ending)
+                    file = folder / (spelling + ending)
                     if file.is_file():
                         return file
         return None

@@ -164,8 +164,8 @@ class Callers:
     def _require_leases(self, identity: Identity, verb: str, leases: Any) -> None:
         """Whoever may receive from a queue may end its leases; of one that is over, those who may receive are told."""
         identity.require_any(verb)
-        for each in leases if isinstance(leases, list) else [leases]:
-            number = each if isinstance(each, int) else each.lease
+        for lease in leases if isinstance(leases, list) else [leases]:
+            number = lease if isinstance(lease, int) else lease.lease
             queue = self._room.consumers.lease(number).queue
             for names in self._room.access.names(queue):
                 identity.require(verb, *names)
@@ -174,8 +174,8 @@ class Callers:
         """What failed goes back to where it failed: whoever brings it there may send there."""
         names, keys = tuple(arguments["queue"]), arguments.get("keys")
         for queue in sorted(self._room.store.read(partial(redriving.origins, names, keys))):
-            for each in self._queues(queue):
-                identity.require("send", *each)
+            for aliases in self._queues(queue):
+                identity.require("send", *aliases)
 
     def _require_schedules(self, identity: Identity) -> None:
         """Whoever may look into a queue sees what is sent to it, and so does whoever may have made the schedule."""
@@ -184,7 +184,7 @@ class Callers:
 
     def _require_schedule(self, identity: Identity, name: str) -> None:
         """Whoever may manage the queue of a schedule, as its maker could, may remove it."""
-        queue = next((each.queue for each in self._room.consumers.schedules() if each.name == name), None)
+        queue = next((schedule.queue for schedule in self._room.consumers.schedules() if schedule.name == name), None)
         if queue is None:  # whoever may do it with everything learns that there is none
             identity.require("manage", EVERYTHING)
         else:
@@ -192,7 +192,7 @@ class Callers:
 
     def seen(self, identity: Identity, schedules: Sequence[Schedule]) -> list[Schedule]:
         """The schedules that someone may see."""
-        return [each for each in schedules if self._sees(identity, each.queue)]
+        return [schedule for schedule in schedules if self._sees(identity, schedule.queue)]
 
     def _sees(self, identity: Identity, queue: str) -> bool:
         objects = self._queues(tuple(queue.split("/")))
@@ -205,7 +205,7 @@ class Callers:
         if isinstance(value, Compensation):
             return [] if value.queue is None else self._queues(value.queue)
         several = value if isinstance(value, list) else [value]
-        return [names for each in several for names in self._queues(each)]
+        return [names for queue in several for names in self._queues(queue)]
 
     def _queues(self, queue: str | Sequence[str]) -> list[tuple[str, ...]]:
         names = (queue,) if isinstance(queue, str) else tuple(queue)

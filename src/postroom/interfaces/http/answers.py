@@ -54,9 +54,9 @@ class Answer:
             return {}
         if self.inside is not None:
             key, value = self.inside
-            return {self.names[0]: [{key: name, value: document_of(each)} for name, each in result.items()]}
+            return {self.names[0]: [{key: name, value: document_of(item)} for name, item in result.items()]}
         if type(result) is tuple and len(result) == len(self.names):
-            return {name: document_of(each) for name, each in zip(self.names, result, strict=True)}
+            return {name: document_of(item) for name, item in zip(self.names, result, strict=True)}
         if self.listed:
             return {self.names[0]: [] if result is None else [document_of(result)]}
         written = document_of(result)
@@ -80,9 +80,9 @@ def document_of(value: Any) -> Any:
     if isinstance(value, (Received, Leased)):
         return {**value.as_dict(), "message": None if value.message is None else _message(value.message)}
     if isinstance(value, Listing):
-        return {"messages": [_message(each) for each in value], "next": value.next}
+        return {"messages": [_message(message) for message in value], "next": value.next}
     if isinstance(value, Entries):
-        return {"events": [written_event(each) for each in value], "next": value.next}
+        return {"events": [written_event(event) for event in value], "next": value.next}
     if isinstance(value, Event):
         return written_event(value)
     if isinstance(value, Story):
@@ -99,13 +99,13 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if hasattr(value, "_asdict"):
-        return {name: document_of(each) for name, each in value._asdict().items()}
+        return {name: document_of(item) for name, item in value._asdict().items()}
     if is_dataclass(value):
         return {field.name: document_of(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {str(name): document_of(each) for name, each in value.items()}
+        return {str(name): document_of(item) for name, item in value.items()}
     if isinstance(value, (Sequence, Iterator, frozenset)):
-        return [document_of(each) for each in value]
+        return [document_of(item) for item in value]
     return str(value)
 
 
@@ -139,7 +139,7 @@ _KNOWN: dict[type, Any] = {
     ImageTable: _table,
     KeyTexts: list,
     SphereSent: lambda sent: {"key": sent.key, "compensation": sent.remembered},
-    Enum: lambda each: each.value,
+    Enum: lambda member: member.value,
     datetime: to_iso,
     timedelta: lambda span: span.total_seconds(),
     bytes: lambda text: text.decode(errors="replace"),

@@ -238,12 +238,12 @@ class Interface:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 self.start()
-                for each in self._beside:
-                    await each.start(self.services)
+                for server in self._beside:
+                    await server.start(self.services)
                 await send({"type": "lifespan.startup.complete"})
             else:
-                for each in self._beside:
-                    await each.stop()
+                for server in self._beside:
+                    await server.stop()
                 await self.stop()
                 await send({"type": "lifespan.shutdown.complete"})
                 return

@@ -204,10 +204,10 @@ def outgoing(result: Any, headers: Mapping[str, str], more: list[Header]) -> byt
     if isinstance(result, (Received, Leased)):
         result = [] if result.message is None else [result.message]
     several = list(result) if isinstance(result, (Listing, list)) else None
-    if several is None or not all(isinstance(each, Message) for each in several):
+    if several is None or not all(isinstance(message, Message) for message in several):
         return None
     more.append((b"content-type", BATCH.encode()))
-    return as_json([event_of(each) for each in several])
+    return as_json([event_of(message) for message in several])
 
 
 def event_of(message: Message) -> dict[str, Any]:

@@ -132,7 +132,7 @@ class HeldSpheres:
     def open(self, room: Postroom, by: str, options: dict[str, Any]) -> HeldSphere:
         """Open a sphere for a client."""
         with self._lock:
-            self._held = {id: each for id, each in self._held.items() if not each.ended}
+            self._held = {id: sphere for id, sphere in self._held.items() if not sphere.ended}
             if len(self._held) >= SPHERES_HELD_MAX:
                 raise TooManyRequests(who="the server", seconds=5)
         held = HeldSphere(room, by, options).opened.result()

@@ -81,7 +81,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _texts(value: Any) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ValueError("a list of strings is expected")
     return value
 
@@ -93,7 +93,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
-    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise ValueError("a list of objects is expected")
     return value
 
@@ -184,7 +184,7 @@ TEXT = Kind({"type": "string"}, _text)
 NAMES = Kind({"type": "string", "minLength": 1}, _names, lambda names: "/".join(_path(names)))
 QUEUES = Kind(
     {"type": "array", "items": {"type": "string"}, "minItems": 1},
-    lambda value: [_names(each) for each in _list(value)],
+    lambda value: [_names(queue) for queue in _list(value)],
     lambda queues: ["/".join(_path(queue)) for queue in queues],
 )
 NUMBER = Kind({"type": "integer"}, _number)
@@ -199,7 +199,7 @@ KEYS = Kind(
     lambda given: [given] if isinstance(given, str) else list(given),
 )
 LIST = Kind({"type": "array"}, _list, lambda given: list(given))
-OBJECTS = Kind({"type": "array", "items": {"type": "object"}}, _objects, lambda given: [dict(each) for each in given])
+OBJECTS = Kind({"type": "array", "items": {"type": "object"}}, _objects, lambda given: [dict(item) for item in given])
 BESIDE = Kind({"type": "object", "additionalProperties": {"type": "string"}}, _beside)
 FILES = Kind({"type": "object", "additionalProperties": {"type": "string"}}, _files, _written_files)
 
@@ -213,7 +213,7 @@ SPAN = Kind({"type": "number"}, lambda value: timedelta(seconds=_seconds(value))
 LEASE = Kind({"anyOf": [{"type": "number"}, {"const": True}]}, _lease)
 LEASES = Kind(
     {"type": "array", "items": {"type": "integer"}},
-    lambda value: [EndedLease(_number(each)) for each in _list(value)],
+    lambda value: [EndedLease(_number(lease)) for lease in _list(value)],
     lambda messages: [message.lease for message in messages],
 )
 COMPENSATION = Kind(
@@ -241,17 +241,17 @@ def kind_of(name: str, hint: Any, *, several: bool = False) -> Kind | None:
         return _BY_NAME[name]
     if several:
         return NAMES if name == "queue" else TEXTS if kinds == [str] else QUEUES
-    lists = [each for each in kinds if get_origin(each) in _LISTS or each in _LISTS]
+    lists = [kind for kind in kinds if get_origin(kind) in _LISTS or kind in _LISTS]
     if lists:
         inside = get_args(lists[0])[:1]
         if str in kinds:
             return KEYS if name == "keys" else NAMES
         return LEASES if inside == (LeasedMessage,) else TEXTS if inside == (str,) else _list_kind(name, inside)
-    if any(get_origin(each) in _MAPPINGS or each in _MAPPINGS for each in kinds):
+    if any(get_origin(kind) in _MAPPINGS or kind in _MAPPINGS for kind in kinds):
         return OBJECT
-    if any(get_origin(each) is Literal for each in kinds):
+    if any(get_origin(kind) is Literal for kind in kinds):
         return LEASE
-    return next((_OF_TYPE[each] for each in kinds if each in _OF_TYPE), None)
+    return next((_OF_TYPE[kind] for kind in kinds if kind in _OF_TYPE), None)
 
 
 def may_be_none(hint: Any) -> bool:

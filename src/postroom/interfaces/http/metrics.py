@@ -155,8 +155,8 @@ class Numbers:
             ("postroom_spheres", "state", seen.spheres),
             ("postroom_steps_total", "evaluated", self._steps),
         ):
-            for each, count in counts.items():
-                yield name, {label: each}, count
+            for key, count in counts.items():
+                yield name, {label: key}, count
         yield "postroom_in_doubt", {}, len(seen.in_doubt)
         yield "postroom_engine_up", {}, int(seen.engine.works)
         yield "postroom_journal_last", {}, seen.newest
@@ -180,8 +180,8 @@ class Numbers:
 
     def _lines(self, values: Iterable[_Value]) -> Iterator[str]:
         by_name: dict[str, list[_Value]] = {name: [] for name in METRICS}
-        for each in values:
-            by_name[each[0]].append(each)
+        for sample in values:
+            by_name[sample[0]].append(sample)
         for name, some in by_name.items():
             yield f"# HELP {name} {METRICS[name].help}"
             yield f"# TYPE {name} {METRICS[name].kind}"
@@ -203,7 +203,7 @@ def _bounded(queues: Iterable[QueueSeen]) -> Iterator[QueueSeen]:
     rest = named[MEASURED_QUEUES_MAX:]
     if rest:
         summed = ("waiting", "processed", "arrived", "departed", "leased", "delayed", "blocked")
-        yield QueueSeen("…", "", hold="", **{name: sum(getattr(each, name) for each in rest) for name in summed})
+        yield QueueSeen("…", "", hold="", **{name: sum(getattr(queue, name) for queue in rest) for name in summed})
 
 
 def _escaped(text: str) -> str:

@@ -79,15 +79,15 @@ def encoded(value: Any) -> Any:
 
 def _collection(value: Any) -> Any:
     if isinstance(value, tuple):
-        return _tagged("tuple", [encoded(each) for each in value])
+        return _tagged("tuple", [encoded(item) for item in value])
     if isinstance(value, (set, frozenset)):
-        return _tagged("frozenset", [encoded(each) for each in sorted(value)])
+        return _tagged("frozenset", [encoded(item) for item in sorted(value)])
     if isinstance(value, Mapping):
         if _TAG not in value and all(isinstance(name, str) for name in value):
-            return {str(name): encoded(each) for name, each in value.items()}
-        return _tagged("dict", [[encoded(name), encoded(each)] for name, each in value.items()])
+            return {str(name): encoded(item) for name, item in value.items()}
+        return _tagged("dict", [[encoded(name), encoded(item)] for name, item in value.items()])
     if isinstance(value, (Sequence, Iterator)) and not isinstance(value, str):
-        return [encoded(each) for each in value]
+        return [encoded(item) for item in value]
     return str(value)
 
 
@@ -130,10 +130,10 @@ _SPECIAL: dict[type, str] = {  # the first that fits
 _PARTS: dict[str, Callable[[Any], Any]] = {
     "leased": _leased,
     "message": _message,
-    "listing": lambda value: [[encoded(each) for each in value], value.next],
+    "listing": lambda value: [[encoded(item) for item in value], value.next],
     "images": _images,
-    "waiting": lambda value: [[encoded(each) for each in value], encoded(value.missing)],
-    "keys": lambda value: [key_number(each) for each in value],
+    "waiting": lambda value: [[encoded(item) for item in value], encoded(value.missing)],
+    "keys": lambda value: [key_number(key) for key in value],
 }
 
 
@@ -149,11 +149,11 @@ class Objects:
 
     def decoded(self, told: Any) -> Any:
         if isinstance(told, list):
-            return [self.decoded(each) for each in told]
+            return [self.decoded(item) for item in told]
         if not isinstance(told, dict):
             return told
         if _TAG not in told:
-            return {name: self.decoded(each) for name, each in told.items()}
+            return {name: self.decoded(item) for name, item in told.items()}
         tag: str = told[_TAG]
         value: Any = told.get(_VALUE)
         if tag in _READ:
@@ -170,7 +170,7 @@ class Objects:
         if issubclass(kind, Enum):
             return kind(value)
         known = set(_fields(kind))
-        return kind(**{name: self.decoded(each) for name, each in value.items() if name in known})
+        return kind(**{name: self.decoded(item) for name, item in value.items() if name in known})
 
     def message(self, value: Any) -> Message:
         stored, corrupt, *blocked = value
@@ -185,7 +185,7 @@ class Objects:
 
     def listing(self, value: Any) -> Listing:
         told, next = value
-        messages = [self.decoded(each) for each in told]
+        messages = [self.decoded(item) for item in told]
         return Listing(lambda: iter(messages), next)
 
     def images(self, value: Any) -> Images:
@@ -200,7 +200,7 @@ class Objects:
 _MAKERS: dict[str, Callable[[Objects, Any], Any]] = {
     "tuple": lambda objects, value: tuple(objects.decoded(value)),
     "frozenset": lambda objects, value: frozenset(objects.decoded(value)),
-    "dict": lambda objects, value: {objects.decoded(name): objects.decoded(each) for name, each in value},
+    "dict": lambda objects, value: {objects.decoded(name): objects.decoded(item) for name, item in value},
     "keys": lambda objects, value: KeyTexts(value),
     "leased": Objects.leased,
     "message": Objects.message,

@@ -73,7 +73,7 @@ def text() -> bytes:
 def identifier(operation: Operation) -> str:
     """One verb may have several paths: with and without a queue."""
     inside = [parameter.name for parameter in operation.parameters if parameter.where == "path"]
-    same = [each for each in OPERATIONS if each.name == operation.name]
+    same = [other for other in OPERATIONS if other.name == operation.name]
     return f"{operation.name}.{'.'.join(inside) or 'all'}" if len(same) > 1 else operation.name
 
 
@@ -101,7 +101,7 @@ def _described(operation: Operation) -> dict[str, Any]:
     inside = [parameter for parameter in operation.parameters if parameter.where == "body"]
     if operation.method == "POST" and inside:
         described["requestBody"] = {
-            "required": any(each.required for each in inside),
+            "required": any(parameter.required for parameter in inside),
             "content": {"application/json": {"schema": _body(inside), "example": _example(inside, operation)}},
         }
     return described
@@ -145,8 +145,8 @@ def _parameter(parameter: Parameter, operation: Operation) -> dict[str, Any]:
 def _body(inside: list[Parameter]) -> dict[str, Any]:
     return {
         "type": "object",
-        "required": [each.name for each in inside if each.required],
-        "properties": {each.name: _schema(each) for each in inside},
+        "required": [parameter.name for parameter in inside if parameter.required],
+        "properties": {parameter.name: _schema(parameter) for parameter in inside},
         "additionalProperties": False,
     }
 
@@ -160,7 +160,9 @@ def _schema(parameter: Parameter) -> dict[str, Any]:
 
 
 def _example(inside: list[Parameter], operation: Operation) -> dict[str, Any]:
-    return {each.name: operation.example[each.name] for each in inside if each.name in operation.example}
+    return {
+        parameter.name: operation.example[parameter.name] for parameter in inside if parameter.name in operation.example
+    }
 
 
 def _answer(operation: Operation) -> dict[str, Any]:
@@ -185,10 +187,10 @@ def vocabulary() -> dict[str, Any]:
 def _referring(schema: Any) -> Any:
     """The same schema with references into this document."""
     if isinstance(schema, list):
-        return [_referring(each) for each in schema]
+        return [_referring(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
     return {
-        name: _DOCUMENT if name == "$ref" and each == "#/$defs/object" else _referring(each)
-        for name, each in schema.items()
+        name: _DOCUMENT if name == "$ref" and part == "#/$defs/object" else _referring(part)
+        for name, part in schema.items()
     }

@@ -135,7 +135,7 @@ class Operation:
     def call(self, part: Any, arguments: Mapping[str, Any]) -> Any:
         """Call the verb; what it takes by position is spread, and so is what it takes by any name."""
         named, positional = dict(arguments), []
-        kinds = {name: each.kind for name, each in self.signature.parameters.items()}
+        kinds = {name: parameter.kind for name, parameter in self.signature.parameters.items()}
         spread = next((name for name, kind in kinds.items() if kind is inspect.Parameter.VAR_POSITIONAL), None)
         for name, kind in kinds.items():
             if name == spread:
@@ -160,9 +160,9 @@ def _need(word: str, names: list[str]) -> Need:
 def _named(name: str, hint: Any, signature: inspect.Signature) -> Iterator[tuple[str, Kind, bool, bool]]:
     """What is taken by any name: the names that a dictionary of types has, or an object."""
     if get_origin(hint) is Unpack:
-        for each, hinted in get_type_hints(get_args(hint)[0]).items():
-            kind = kind_of(each, hinted)
+        for key, hinted in get_type_hints(get_args(hint)[0]).items():
+            kind = kind_of(key, hinted)
             assert kind is not None
-            yield each, kind, False, may_be_none(hinted)
+            yield key, kind, False, may_be_none(hinted)
     elif "fields" not in signature.parameters:
         yield name, OBJECT, False, False

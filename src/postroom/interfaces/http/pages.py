@@ -35,10 +35,11 @@ def find(path: str) -> tuple[int, bytes, list[Header]] | None:
 @cache
 def _contents() -> bytes:
     rows = [
-        f"<tr><td><code>{method.upper()}</code></td><td><a href='docs/{each['tags'][0]}#{each['operationId']}'>"
-        f"<code>{escape(path)}</code></a></td><td>{escape(each['summary'])}</td></tr>"
+        f"<tr><td><code>{method.upper()}</code></td>"
+        f"<td><a href='docs/{operation['tags'][0]}#{operation['operationId']}'><code>{escape(path)}</code></a></td>"
+        f"<td>{escape(operation['summary'])}</td></tr>"
         for path, methods in openapi.document()["paths"].items()
-        for method, each in methods.items()
+        for method, operation in methods.items()
     ]
     about = (
         "<p>Every request shows a token: <code>Authorization: Bearer TOKEN</code>. A refusal is "
@@ -50,21 +51,21 @@ def _contents() -> bytes:
 @cache
 def _about(tag: str) -> bytes:
     lines = [
-        _operation(method, path, each)
+        _operation(method, path, operation)
         for path, methods in openapi.document()["paths"].items()
-        for method, each in methods.items()
-        if each["tags"][0] == tag
+        for method, operation in methods.items()
+        if operation["tags"][0] == tag
     ]
     return _page(tag, f"<p><a href='../docs'>All operations</a></p>{''.join(lines)}")
 
 
-def _operation(method: str, path: str, each: dict[str, Any]) -> str:
-    content = each.get("requestBody", {}).get("content", {})
+def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
+    content = operation.get("requestBody", {}).get("content", {})
     body = content.get("application/json", {})
     schema = body.get("schema", {})
     rows = [
         (parameter["name"], parameter["in"], parameter["required"], parameter["schema"])
-        for parameter in each["parameters"]
+        for parameter in operation["parameters"]
     ]
     rows += [
         (name, "body", name in schema.get("required", ()), part) for name, part in schema.get("properties", {}).items()
@@ -75,9 +76,9 @@ def _operation(method: str, path: str, each: dict[str, Any]) -> str:
         for name, where, required, part in rows
     )
     return (
-        f"<h3 id='{each['operationId']}'><code>{method.upper()} {escape(path)}</code></h3>"
-        f"<p>{escape(each['summary'])} {escape(each['description'])}</p>"
-        f"<table>{parameters}</table><pre>{escape(_curl(method, path, each, body.get('example')))}</pre>"
+        f"<h3 id='{operation['operationId']}'><code>{method.upper()} {escape(path)}</code></h3>"
+        f"<p>{escape(operation['summary'])} {escape(operation['description'])}</p>"
+        f"<table>{parameters}</table><pre>{escape(_curl(method, path, operation, body.get('example')))}</pre>"
     )
 
 
@@ -86,9 +87,9 @@ def _type(schema: dict[str, Any]) -> str:
     return f"{type} ({schema['format']})" if "format" in schema else str(type)
 
 
-def _curl(method: str, path: str, each: dict[str, Any], example: Any) -> str:
+def _curl(method: str, path: str, operation: dict[str, Any], example: Any) -> str:
     query = {}
-    for parameter in each["parameters"]:
+    for parameter in operation["parameters"]:
         if "example" in parameter and parameter["in"] == "path":
             path = path.replace("{" + parameter["name"] + "}", str(parameter["example"]))
         elif "example" in parameter and parameter["in"] == "query":

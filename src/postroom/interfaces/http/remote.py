@@ -52,8 +52,8 @@ from postroom.stations.station import Station
 from postroom.store.upkeep import backup
 
 _BY_NAME: dict[str, list[Operation]] = {}
-for _each in OPERATIONS:
-    _BY_NAME.setdefault(_each.name, []).append(_each)
+for _operation in OPERATIONS:
+    _BY_NAME.setdefault(_operation.name, []).append(_operation)
 #: What is done to what a call says before it is sent.
 _PREPARED: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "queues.send": lambda arguments: as_sent(traced(arguments)),
@@ -96,7 +96,7 @@ class RemoteParts:
 
     def verb(self, name: str, _wait: float = 0.0, /, **given: Any) -> Any:
         """Do an operation with what it takes by name."""
-        return self.do(_BY_NAME[name][0], {each: value for each, value in given.items() if value is not None}, _wait)
+        return self.do(_BY_NAME[name][0], {key: value for key, value in given.items() if value is not None}, _wait)
 
     def waiting(self, name: str, arguments: Mapping[str, Any], wait: float | None) -> Any:
         """The same as often as it takes, if it is waited for long."""
@@ -159,14 +159,14 @@ def _by_any_name(operation: Operation, name: str, value: dict[str, Any], values:
 def _fitting(known: Sequence[Operation], arguments: Mapping[str, Any]) -> Operation:
     """Of the paths of a verb the one with most in it that the call says."""
     fitting = [
-        each
-        for each in known
-        if all(parameter.name in arguments for parameter in each.parameters if parameter.where == "path")
+        operation
+        for operation in known
+        if all(parameter.name in arguments for parameter in operation.parameters if parameter.where == "path")
     ]
     if not fitting:
         names = ", ".join(parameter.name for parameter in known[0].parameters if parameter.where == "path")
         raise ArgumentInvalid(argument=names, why="it is missing")
-    return max(fitting, key=lambda each: each.path.count("{"))
+    return max(fitting, key=lambda operation: operation.path.count("{"))
 
 
 def _verbs(part: str, keeps: str = "") -> Callable[[type], type]:
@@ -177,7 +177,7 @@ def _verbs(part: str, keeps: str = "") -> Callable[[type], type]:
 
     def decorate(kind: type) -> type:
         own = {*vars(kind), *keeps.split()}
-        for verb in {each for base in kind.__mro__[1:-1] for each, it in vars(base).items() if callable(it)}:
+        for verb in {verb for base in kind.__mro__[1:-1] for verb, it in vars(base).items() if callable(it)}:
             if not verb.startswith("_") and verb not in own:
                 name = f"{part}.{verb}"
                 setattr(kind, verb, _method(name, verb) if name in _BY_NAME else _impossible(verb))
@@ -293,8 +293,10 @@ class RemoteConsumers(_Remote, RoomConsumers):
         """As of a room; a function that edits is called here, with each message."""
         if callable(edit):
             chosen, limit = options.get("keys"), options.get("limit")
-            waiting = (each for each in RemoteQueues(self._parts).peek(*queue) if chosen is None or each.key in chosen)
-            bodies = {each.key: edit(each) for each in islice(waiting, limit)}
+            waiting = (
+                message for message in RemoteQueues(self._parts).peek(*queue) if chosen is None or message.key in chosen
+            )
+            bodies = {message.key: edit(message) for message in islice(waiting, limit)}
             edit = {key: body for key, body in bodies.items() if body is not None}
         done: Relocated = self._parts.call("consumers.redrive", self, queue, {**options, "edit": edit or None})
         return done
@@ -306,7 +308,7 @@ class RemoteJournal(_Remote, RoomJournal):
         name = message.type
         if name is None:
             raise ArgumentInvalid(argument="message", why=f"{message.key} has no type")
-        types = {each.name: each.type for each in self._parts.verb("definitions.types")}
+        types = {type_version.name: type_version.type for type_version in self._parts.verb("definitions.types")}
         return record(message.body, message.format, types[name])
 
 

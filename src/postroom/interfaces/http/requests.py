@@ -19,12 +19,14 @@ from postroom.model.body import parse_json
 Receive = Any  # of ASGI
 _BLANK = re.compile(r"[ \t\n\r]*")
 _BY_FIRST: dict[str, list[Operation]] = {}
-for _each in OPERATIONS:
-    _BY_FIRST.setdefault(_each.path.split("/")[1], []).append(_each)
+for _operation in OPERATIONS:
+    _BY_FIRST.setdefault(_operation.path.split("/")[1], []).append(_operation)
 #: The names that an operation knows, by where they are given.
 _KNOWN = {
-    (each.method, each.path, where): {parameter.name for parameter in each.parameters if parameter.where == where}
-    for each in OPERATIONS
+    (operation.method, operation.path, where): {
+        parameter.name for parameter in operation.parameters if parameter.where == where
+    }
+    for operation in OPERATIONS
     for where in ("query", "body")
 }
 
@@ -48,9 +50,9 @@ def route(method: str, path: str) -> tuple[Operation, Mapping[str, str]]:
 
 def _route(method: str, path: str) -> tuple[Operation, Mapping[str, str]]:
     fitting = [
-        (each, match)
-        for each in _BY_FIRST.get(path[1:].partition("/")[0], ())
-        if (match := each.pattern.fullmatch(path)) is not None
+        (operation, match)
+        for operation in _BY_FIRST.get(path[1:].partition("/")[0], ())
+        if (match := operation.pattern.fullmatch(path)) is not None
     ]
     for operation, match in fitting:
         if operation.method == method:
@@ -163,7 +165,7 @@ def arguments(
         given |= _queried(query, operation)
     else:
         given |= _said(body, operation)
-    if "idempotency-key" in headers and any(each.where == "header" for each in operation.parameters):
+    if "idempotency-key" in headers and any(parameter.where == "header" for parameter in operation.parameters):
         given["idempotency_key"] = key_text(headers["idempotency-key"])
     values: dict[str, Any] = {}
     for parameter in operation.parameters:
@@ -211,7 +213,7 @@ def as_written(document: dict[str, Any], text: str) -> dict[str, Any]:
     if not isinstance(document.get("body", ""), str):
         document["body"] = JsonText(members(text)["body"])
     bodies = document.get("bodies")
-    if isinstance(bodies, list) and any(not isinstance(each, str) for each in bodies):  # what is no list is refused
+    if isinstance(bodies, list) and any(not isinstance(body, str) for body in bodies):  # what is no list is refused
         values = zip(bodies, elements(members(text)["bodies"]), strict=True)
         document["bodies"] = [value if isinstance(value, str) else JsonText(written) for value, written in values]
     return document

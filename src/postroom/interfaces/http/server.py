@@ -246,12 +246,12 @@ def serve(
 @contextmanager
 def _signals_taken() -> Iterator[None]:
     """When all is finished the server repeats the signal that ended it: then the room is to be closed, not killed."""
-    before = {each: signal.signal(each, lambda *_: None) for each in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _config(app: Interface, where: Listening, log: str = "text") -> uvicorn.Config:

@@ -200,7 +200,7 @@ class Streams:
 
     def _queues(self, queue: str) -> set[str]:
         """The names of the queues that are meant; raises if there is none."""
-        return {each.name for each in self._room.store.read(lambda tx: queues_even_retired(tx, names_of((queue,))))}
+        return {match.name for match in self._room.store.read(lambda tx: queues_even_retired(tx, names_of((queue,))))}
 
     async def space(self, asked: Asked) -> AsyncIterator[bytes]:
         space = asked.named["space"]

@@ -138,7 +138,7 @@ def configured(measured: Measured, environment: Mapping[str, str]) -> Telemetry 
     protocol = environment.get("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
     if protocol != "http/json":
         raise ArgumentInvalid(argument="OTEL_EXPORTER_OTLP_PROTOCOL", why=f"http/json, not {protocol!r}")
-    pairs = (each.partition("=") for each in environment.get("OTEL_EXPORTER_OTLP_HEADERS", "").split(",") if each)
+    pairs = (pair.partition("=") for pair in environment.get("OTEL_EXPORTER_OTLP_HEADERS", "").split(",") if pair)
     headers = {name.strip(): unquote(value.strip()) for name, _, value in pairs}
     return Telemetry(measured, settings["TRACES"], settings["METRICS"], headers)
 
@@ -146,7 +146,7 @@ def configured(measured: Measured, environment: Mapping[str, str]) -> Telemetry 
 def _resource() -> dict[str, str]:
     from os import environ
 
-    pairs = (each.partition("=") for each in environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(",") if each)
+    pairs = (pair.partition("=") for pair in environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(",") if pair)
     given = {name.strip(): unquote(value.strip()) for name, _, value in pairs}
     name = environ.get("OTEL_SERVICE_NAME")
     return {"service.name": "postroom", **given, **({"service.name": name} if name else {})}

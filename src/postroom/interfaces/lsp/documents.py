@@ -37,7 +37,7 @@ class Document:
         if line >= len(lines):
             return None
         return next(
-            (each.group() for each in _WORD.finditer(lines[line]) if each.start() <= character <= each.end()), None
+            (match.group() for match in _WORD.finditer(lines[line]) if match.start() <= character <= match.end()), None
         )
 
     def problems(self) -> list[Problem]:
@@ -71,14 +71,14 @@ class Document:
         suffixes = {language.suffix for language in languages()}
         if not self.path.parent.is_dir():
             return []
-        return sorted(each for each in self.path.parent.iterdir() if each.suffix in suffixes and each != self.path)
+        return sorted(file for file in self.path.parent.iterdir() if file.suffix in suffixes and file != self.path)
 
     def _linked(self, folder: Path) -> Path:
         """The file as it is in the editor, in a folder with links to those that are beside it."""
         if self.path.parent.is_dir():
-            for each in self.path.parent.iterdir():
-                if each.name != self.path.name and each.is_file():
-                    (folder / each.name).symlink_to(each)
+            for file in self.path.parent.iterdir():
+                if file.name != self.path.name and file.is_file():
+                    (folder / file.name).symlink_to(file)
         own = folder / self.path.name
         own.write_text(self.text, encoding="utf-8", errors="surrogatepass")
         return own
@@ -100,7 +100,7 @@ def _in_a_room(own: Path, others: list[Path]) -> list[Problem]:
 def _problems(error: DefinitionError, file: Path) -> list[Problem]:
     told = error.facts.get("problems")
     if told:
-        return [each for each in told if each.position.file == str(file)]
+        return [problem for problem in told if problem.position.file == str(file)]
     where = re.match(r".*:([0-9]+):([0-9]+)$", str(error.facts.get("where")))
     place = Position(str(file), int(where[1]), int(where[2])) if where else Position(str(file), 1)
     return [Problem(place, str(error).replace(f"{file.parent}{os.sep}", ""), error.code)]

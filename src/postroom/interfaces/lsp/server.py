@@ -116,10 +116,10 @@ class Server:
         document = self._documents.get(params["textDocument"]["uri"])
         if document is None:
             return []
-        known = {(each.name, each.what): each for each in document.known()}
+        known = {(symbol.name, symbol.what): symbol for symbol in document.known()}
         return [
-            {"label": name, "kind": _KINDS.get(what, 1), "detail": f"{what}, {Path(each.position.file).name}"}
-            for (name, what), each in sorted(known.items(), key=lambda item: item[0])
+            {"label": name, "kind": _KINDS.get(what, 1), "detail": f"{what}, {Path(symbol.position.file).name}"}
+            for (name, what), symbol in sorted(known.items(), key=lambda item: item[0])
         ]
 
 

@@ -181,7 +181,9 @@ class Session:
         await asyncio.gather(*self._sends, return_exceptions=True)
         every = list(self._subscriptions.values())
         self._subscriptions.clear()
-        for outcome in await asyncio.gather(*(self._left(each) for each in every), return_exceptions=True):
+        for outcome in await asyncio.gather(
+            *(self._left(subscription) for subscription in every), return_exceptions=True
+        ):
             if isinstance(outcome, BaseException):  # the end of a lease, or of this process, gives them back
                 log.warning("a STOMP client left: %r", outcome)
         try:
@@ -241,8 +243,8 @@ class Session:
     async def _connect(self, frame: Frame) -> None:
         if frame.command not in ("CONNECT", "STOMP"):
             raise RequestInvalid(where=frame.command, why="the first frame is CONNECT")
-        versions = [each.strip() for each in frame.headers.get("accept-version", "1.0").split(",")]
-        common = [each for each in VERSIONS if each in versions]
+        versions = [version.strip() for version in frame.headers.get("accept-version", "1.0").split(",")]
+        common = [version for version in VERSIONS if version in versions]
         if not common:
             self._put(written("ERROR", _no_version(versions)))
             self._over = True
@@ -373,7 +375,7 @@ class Session:
         if frame.command == "NACK":
             reason = frame.headers.get("reason", "").strip() or "its client refused it"
             final = frame.headers.get("requeue") == "false"
-        return [(subscription, Ended(each, reason, final)) for each in subscription.meant(fence)]
+        return [(subscription, Ended(lease, reason, final)) for lease in subscription.meant(fence)]
 
     async def _acknowledge(self, frames: list[Frame]) -> None:
         if self._rights is None:
@@ -384,7 +386,7 @@ class Session:
         for frame in frames:
             try:
                 _check_ids(frame)
-                ends |= {ended.fence: (each, ended) for each, ended in self._ends(frame)}
+                ends |= {ended.fence: (subscription, ended) for subscription, ended in self._ends(frame)}
             except PostroomError as error:  # those before it are acknowledged all the same
                 self._receipt, wrong = frame.headers.get("receipt"), error
                 break
@@ -397,8 +399,8 @@ class Session:
     async def _end_all(self, ends: list[tuple[Subscription, Ended]]) -> LeaseOver | None:
         """End them in one commit for each subscription; answers with the first that was over before."""
         first: LeaseOver | None = None
-        for subscription in {id(each): each for each, _ in ends}.values():
-            some = [ended for each, ended in ends if each is subscription]
+        for subscription in {id(subscription): subscription for subscription, _ in ends}.values():
+            some = [ended for owner, ended in ends if owner is subscription]
             first = first or next((over for over in await subscription.end(some) if over is not None), None)
         return first
 
@@ -448,9 +450,11 @@ def _check_ids(frame: Frame) -> None:
 def _beats_of(text: str) -> _Beats:
     """Seconds between signs of life: the slower of what the client says and what the server offers."""
     can, wants = [*text.split(","), ""][:2]
-    if text.count(",") != 1 or not all(each.strip().isascii() and each.strip().isdigit() for each in (can, wants)):
+    if text.count(",") != 1 or not all(
+        number.strip().isascii() and number.strip().isdigit() for number in (can, wants)
+    ):
         raise RequestInvalid(where="CONNECT heart-beat", why="two numbers of milliseconds, with a comma between")
-    come, out = (min(int(each.strip()[:9]), 86_400_000) / 1000 for each in (can, wants))
+    come, out = (min(int(number.strip()[:9]), 86_400_000) / 1000 for number in (can, wants))
     return _Beats(max(out, STOMP_BEAT_SECONDS) if out else 0.0, max(come, STOMP_BEAT_SECONDS) if come else 0.0)
 
 

@@ -150,7 +150,7 @@ class Subscription:
         if not messages:
             return False
         if self._stopped:
-            await self._services.inside(partial(self.leasing.release_each, [each.lease for each in messages]))
+            await self._services.inside(partial(self.leasing.release_each, [message.lease for message in messages]))
             return False
         self.unacked |= {message.lease: message for message in messages}
         self._unwritten = {message.lease for message in messages}
@@ -163,7 +163,7 @@ class Subscription:
             self._unwritten.discard(message.lease)
             await self._idly(self._write(delivered(message, asked.id, asked.to, ack)))
         if asked.mode == AUTO:
-            await self.end([Ended(each.lease) for each in messages])
+            await self.end([Ended(message.lease) for message in messages])
         return True
 
     def _lease(self, name: str, count: int) -> list[LeasedMessage]:

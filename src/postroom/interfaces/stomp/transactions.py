@@ -62,9 +62,9 @@ class Transactions:
 
     def _require_room(self, size: int) -> None:
         every = self._open.values()
-        if sum(len(each.sends) + len(each.ends) for each in every) >= STOMP_TRANSACTION_FRAMES_MAX:
+        if sum(len(transaction.sends) + len(transaction.ends) for transaction in every) >= STOMP_TRANSACTION_FRAMES_MAX:
             why = f"all that are open have at most {STOMP_TRANSACTION_FRAMES_MAX} frames"
             raise ArgumentInvalid(argument="transaction", why=why)
-        if sum(each.size for each in every) + size > STOMP_TRANSACTION_BYTES_MAX:
+        if sum(transaction.size for transaction in every) + size > STOMP_TRANSACTION_BYTES_MAX:
             why = f"all that are open have at most {STOMP_TRANSACTION_BYTES_MAX} bytes"
             raise ArgumentInvalid(argument="transaction", why=why)

@@ -101,7 +101,7 @@ class Askings:
     def begin(self, user: str, about: Any, work: Callable[[Progress], Any]) -> Asking:
         asking = Asking(user, about)
         with self._lock:
-            running = [each for each in self._known.values() if each.user == user and not each.is_over]
+            running = [other for other in self._known.values() if other.user == user and not other.is_over]
             if len(running) >= ASKINGS_OF_ONE:
                 raise TooManyRequests(who=user, seconds=1)
             self._known[asking.id] = asking
@@ -127,18 +127,18 @@ class Askings:
 
     def _forget(self) -> None:
         """The oldest that are over, until what is left is little enough."""
-        over = [each for each in self._known.values() if each.is_over]
-        rows = sum(each.rows for each in over)
-        for each in over:
+        over = [asking for asking in self._known.values() if asking.is_over]
+        rows = sum(asking.rows for asking in over)
+        for asking in over:
             if len(self._known) <= ASKINGS_KEPT_MAX and rows <= ASKINGS_KEPT_ROWS_MAX:
                 return
-            rows -= each.rows
-            del self._known[each.id]
+            rows -= asking.rows
+            del self._known[asking.id]
 
     def close(self) -> None:
         """Stop everything, and wait for it."""
         with self._lock:
-            for each in self._known.values():
-                each.stop()
+            for asking in self._known.values():
+                asking.stop()
             self._known.clear()
         self._pool.shutdown(cancel_futures=True)

@@ -100,9 +100,9 @@ def _value(before: list[Piece], value: Any, after: list[Piece], depth: int) -> P
 def _members(value: dict[str, Any] | list[Any], depth: int) -> Iterator[Part]:
     pairs: list[tuple[list[Piece], Any]]
     if isinstance(value, dict):
-        pairs = [([("name", json_text(name)), ("mark", ": ")], each) for name, each in value.items()]
+        pairs = [([("name", json_text(name)), ("mark", ": ")], member) for name, member in value.items()]
     else:
-        pairs = [([], each) for each in value]
-    for index, (before, each) in enumerate(pairs):
+        pairs = [([], member) for member in value]
+    for index, (before, member) in enumerate(pairs):
         comma: list[Piece] = [("mark", ",")] if index < len(pairs) - 1 else []
-        yield _value(before, each, comma, depth)
+        yield _value(before, member, comma, depth)

@@ -43,7 +43,7 @@ def show(visit: Visit) -> Mapping[str, Any]:
         "sent": visit.form,
         "chosen": visit.all("key"),
         "wrong_to": None,
-        "waiting": [_card(visit, each, edition_forms(visit)) for each in sets],
+        "waiting": [_card(visit, working_set, edition_forms(visit)) for working_set in sets],
         "live": f"station:{station.name}",
     }
 

@@ -70,11 +70,11 @@ class Cause:
 
     @property
     def first(self) -> datetime:
-        return min(each.at for each in self.failed)
+        return min(failure.at for failure in self.failed)
 
     @property
     def last(self) -> datetime:
-        return max(each.at for each in self.failed)
+        return max(failure.at for failure in self.failed)
 
 
 def failures(room: Postroom) -> list[Failed]:
@@ -124,8 +124,8 @@ def _error(message: Message) -> Any | None:
 def causes(failed: Sequence[Failed]) -> list[Cause]:
     """Most first."""
     groups: dict[tuple[str, str, str], list[Failed]] = {}
-    for each in failed:
-        groups.setdefault(each.cause, []).append(each)
+    for failure in failed:
+        groups.setdefault(failure.cause, []).append(failure)
     ordered = sorted(groups.values(), key=lambda group: (-len(group), group[0].cause))
     return [Cause(number, group) for number, group in enumerate(ordered, 1)]
 
@@ -141,7 +141,7 @@ def _context(visit: Visit, tried: Mapping[str, Any] | None) -> Mapping[str, Any]
     every = failures(visit.room)
     groups = causes(every)
     cause, failed = _chosen(visit, groups)
-    keys = [] if cause is None else [each.key for each in cause.failed]
+    keys = [] if cause is None else [failure.key for failure in cause.failed]
     at = keys.index(failed.key) if failed is not None else 0
     return {
         "count": len(every),
@@ -244,7 +244,11 @@ def _require(visit: Visit, failed: Failed) -> None:
 
 
 def _effects(visit: Visit) -> list[Any]:
-    return [each for each in visit.room.engine.outbox() if each.state == "failed"] if visit.may("operate", "*") else []
+    return (
+        [effect for effect in visit.room.engine.outbox() if effect.state == "failed"]
+        if visit.may("operate", "*")
+        else []
+    )
 
 
 # --- what its buttons do ---
@@ -297,9 +301,9 @@ def _all(visit: Visit) -> tuple[str, list[Failed]]:
     """The failures of the cause that the form names, each of which the visitor may send again."""
     key = visit.needed("key")
     for cause in causes(failures(visit.room)):
-        if any(each.key == key for each in cause.failed):
-            for each in cause.failed:
-                _require(visit, each)
+        if any(failure.key == key for failure in cause.failed):
+            for failure in cause.failed:
+                _require(visit, failure)
             return cause.what, list(cause.failed)
     raise MessageUnknown(key=f"{key} among the failures")
 
@@ -307,18 +311,18 @@ def _all(visit: Visit) -> tuple[str, list[Failed]]:
 def _each_tried(visit: Visit, failed: Sequence[Failed]) -> Iterator[tuple[Failed, Draft | None, str]]:
     """Each failure of a cause with what would be sent again, or why it would fail again."""
     find, put = visit.form.get("find", ""), visit.form.get("put", "")
-    for each in failed:
+    for failure in failed:
         try:
-            draft = _draft_of(visit.room, each)
+            draft = _draft_of(visit.room, failure)
             if find:
                 body = draft.body.replace(find, put)
                 draft = Draft.of(body, draft.format)._replace(type=draft.type, properties=draft.properties)
-            outcome = _outcome(visit, each, draft)
+            outcome = _outcome(visit, failure, draft)
         except PostroomError as error:
-            yield each, None, str(error)
+            yield failure, None, str(error)
             continue
         why = next((action["body"] for action in outcome["actions"] if action["action"] == "error"), "")
-        yield each, draft if outcome["works"] else None, _description(why)
+        yield failure, draft if outcome["works"] else None, _description(why)
 
 
 def _description(body: str) -> str:
@@ -330,7 +334,7 @@ def try_all(visit: Visit) -> Again:
     """What would come of all of a cause with the same edit; nothing is changed."""
     _, failed = _all(visit)
     told = list(_each_tried(visit, failed[:DESK_ROWS]))
-    refused = [(each.key, why) for each, draft, why in told if draft is None]
+    refused = [(failure.key, why) for failure, draft, why in told if draft is None]
     return Again(_context(visit, {"all": len(told), "refused": refused, "left": len(failed) - len(told)}), 200)
 
 
@@ -338,10 +342,10 @@ def retry_all(visit: Visit) -> Goto:
     """Send those again that would work; the others stay."""
     what, failed = _all(visit)
     sent = 0
-    for each, draft, _ in _each_tried(visit, failed):
+    for failure, draft, _ in _each_tried(visit, failed):
         if draft is not None:
             with suppress(MessageUnknown, MessageGone, QueueFull, QueueHeld, RedriveRefused):  # someone was faster
-                _send_again(visit, each, draft)
+                _send_again(visit, failure, draft)
                 sent += 1
     left = len(failed) - sent
     stays = f", {count(left)} were not" if left else ""

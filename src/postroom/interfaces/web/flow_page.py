@@ -99,7 +99,7 @@ def rights(visit: Visit, graph: GraphShown, domain: str) -> dict[str, Any]:
     if not visit.may("publish", meta_of(domain)):
         why = f"This needs the right publish on {meta_of(domain)}."
     elif not mine:
-        others = sorted({name for name, actions in allows.items() for each in actions if each in CHANGES})
+        others = sorted({name for name, actions in allows.items() for action in actions if action in CHANGES})
         why = f"The domain allows it to {', '.join(others)}." if others else "The domain allows it to nobody."
     return {"may": mine if why is None else [], "why": why, "allows": allows}
 
@@ -112,7 +112,7 @@ def _changes(visit: Visit, graph: GraphShown) -> list[dict[str, Any]]:
         for message in deque(events, maxlen=META_EVENTS_SHOWN):
             if not message.corrupt:
                 changes.append(_change(domain, message))
-    return sorted(changes, key=lambda each: str(each["key"]), reverse=True)[:META_EVENTS_SHOWN]
+    return sorted(changes, key=lambda entry: str(entry["key"]), reverse=True)[:META_EVENTS_SHOWN]
 
 
 def _change(domain: str, message: Message) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def _change(domain: str, message: Message) -> dict[str, Any]:
 
 def _words(value: Any) -> str:
     if isinstance(value, Mapping):
-        return " ".join(f"{name} {_words(each)}".strip() for name, each in value.items())
+        return " ".join(f"{name} {_words(item)}".strip() for name, item in value.items())
     return str(value)
 
 

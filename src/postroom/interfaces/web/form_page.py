@@ -38,7 +38,7 @@ def _context(visit: Visit, image: Image, texts: Mapping[str, str] | None, errors
     fixed = fixed_fields(image.form, values)
     drawn = grid(image.form, Mode.MODIFY, written | dict(texts or {}), errors=errors, fixed=fixed)
     beside = [item.image for item in station.inventory(limit=DESK_ROWS)]
-    keys = [each.key for each in beside]
+    keys = [other.key for other in beside]
     place = keys.index(image.key) if image.key in keys else -1
     near = {
         "previous": keys[place - 1] if place > 0 else None,
@@ -53,14 +53,19 @@ def _context(visit: Visit, image: Image, texts: Mapping[str, str] | None, errors
         "seen": _digest(image),
         "near": {word: None if key is None else _there(visit, key) for word, key in near.items()},
         "beside": [
-            (each.key, each.type, first_fields(each.form, each.fields, 2), _there(visit, each.key)) for each in beside
+            (other.key, other.type, first_fields(other.form, other.fields, 2), _there(visit, other.key))
+            for other in beside
         ],
         "others": sorted(station.others()),
         "sent": visit.form,
         "wrong_to": None,
         "dossiers": station.dossiers(),
         "stops": stops(visit, image.key) if visit.may_follow(image.key) else None,
-        "sets": [each for each in visit.room.stations.waiting(station=station.name) if image.key in each.has.values()],
+        "sets": [
+            working_set
+            for working_set in visit.room.stations.waiting(station=station.name)
+            if image.key in working_set.has.values()
+        ],
         "saved": "saved" in visit.query,
         "copies_max": COPIES_MAX,
     }

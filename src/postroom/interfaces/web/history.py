@@ -65,7 +65,7 @@ class History:
     def rates(self, now: Counts) -> dict[str, tuple[float, float]]:
         """Messages per second of each queue in the last minute or so; nothing if it was not counted so long."""
         with self._lock:
-            known = [each for each in self._lately if (now.at - each.at).total_seconds() >= OVERVIEW_RATE_SECONDS]
+            known = [past for past in self._lately if (now.at - past.at).total_seconds() >= OVERVIEW_RATE_SECONDS]
         if not known:
             return {}
         seconds = (now.at - known[-1].at).total_seconds()

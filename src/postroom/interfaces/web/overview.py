@@ -91,7 +91,7 @@ def show(visit: Visit) -> Mapping[str, Any]:
 
 def _groups(seen: Overview) -> dict[str, list[Row]]:
     """The tree, queues by their names, and what belongs to stations."""
-    tree = sorted((queue for queue in seen.queues if queue.path), key=lambda each: each.path.split(" "))
+    tree = sorted((queue for queue in seen.queues if queue.path), key=lambda queue: queue.path.split(" "))
     rows: dict[str, list[Row]] = {"Tree": list(_tree(tree)), "Queues": [], "Mailboxes": [], "Stations": []}
     kinds = {f"{MAILBOX}:": "Mailboxes", DATABASE: "Stations"}
     for queue in seen.queues:
@@ -110,15 +110,15 @@ def _tree(queues: Sequence[QueueSeen]) -> Iterator[Row]:
             level = path[:depth]
             if level not in told:
                 told.add(level)
-                yield _level(level, [each for each in queues if tuple(each.path.split(" "))[:depth] == level])
+                yield _level(level, [other for other in queues if tuple(other.path.split(" "))[:depth] == level])
         yield _row(queue, path[-1], len(path) - 1, None)
 
 
 def _level(names: tuple[str, ...], below: Sequence[QueueSeen]) -> Row:
-    held = sum(bool(each.hold) for each in below)
+    held = sum(bool(queue.hold) for queue in below)
     hold = "" if not held else f"{held} of {len(below)} held"
-    rates = (_sum([each.rate_in for each in below]), _sum([each.rate_out for each in below]))
-    waiting, leased = sum(each.waiting for each in below), sum(each.leased for each in below)
+    rates = (_sum([queue.rate_in for queue in below]), _sum([queue.rate_out for queue in below]))
+    waiting, leased = sum(queue.waiting for queue in below), sum(queue.leased for queue in below)
     return Row(names[-1], "/".join(names), len(names) - 1, waiting, leased, *rates, hold, is_level=True)
 
 

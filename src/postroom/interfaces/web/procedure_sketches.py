@@ -73,7 +73,7 @@ class Sketches:
 
     def type_of(self, name: str) -> str | None:
         """The type of the message that a sketch is about."""
-        of = {each.name: each.of for each in self.several if each.kind in ("precondition", "create")}
+        of = {sketch.name: sketch.of for sketch in self.several if sketch.kind in ("precondition", "create")}
         return of.get(name)
 
     def type_at(self, number: int) -> str | None:
@@ -124,5 +124,5 @@ def of_fields(pairs: Sequence[tuple[str, str]]) -> Sketches:
 def _sent(part: Mapping[str, Any]) -> Sketch:
     fields = {name.removeprefix(PREFIX): value for name, value in part.items() if name.startswith(PREFIX)}
     rest = {name: part[name] for name in ("refused", "stations", "copy", "operation", "where") if name in part}
-    name, of = (" ".join(part.get(each, "").split()) for each in ("name", "of"))
+    name, of = (" ".join(part.get(key, "").split()) for key in ("name", "of"))
     return Sketch(part["kind"], name, of, {name: value for name, value in fields.items() if value.strip()}, rest)

@@ -58,7 +58,7 @@ class Tried:
 
     @property
     def different(self) -> list[Difference]:
-        return [each for each in self.several if each.differs]
+        return [difference for difference in self.several if difference.differs]
 
 
 def show(visit: Visit) -> Mapping[str, Any]:
@@ -96,7 +96,9 @@ def _context(
         "is_new": name not in files,
         "text": text,
         "lines": [(number, pieces(line), marks.get(number)) for number, line in numbered],
-        "problems": [(each.position.line, each.position.column, each.what, each.rule) for each in problems],
+        "problems": [
+            (problem.position.line, problem.position.column, problem.what, problem.rule) for problem in problems
+        ],
         "changes": list(changes(in_force, text)) if text != in_force and name in files else [],
         "versions": visit.room.definitions.versions(DESK_ROWS) if name in files else [],
         "compared": _compared(visit, name, in_force),
@@ -205,8 +207,8 @@ def trial(room: Postroom, draft: Draft, progress: Progress) -> Tried:
     now = Draft(draft.name, file_texts(room).get(draft.name, ""))
     after = _done(room, draft, progress)
     before = _done(room, now, progress) if now.text else {}
-    order = sorted({*before, *after}, key=lambda each: (each not in after, each))[:TRIED_MESSAGES_MAX]
-    several = [Difference(*each[:2], before.get(each, ()), after.get(each, ())) for each in order]
+    order = sorted({*before, *after}, key=lambda place: (place not in after, place))[:TRIED_MESSAGES_MAX]
+    several = [Difference(*place[:2], before.get(place, ()), after.get(place, ())) for place in order]
     return Tried(several, max(len(before), len(after)) < TRIED_MESSAGES_MAX)
 
 
@@ -215,10 +217,10 @@ def _done(room: Postroom, draft: Draft, progress: Progress) -> dict[tuple[str, s
     effects: dict[tuple[str, str, int], Sequence[Mapping[str, Any]]] = {}
     same: Counter[tuple[str, str]] = Counter()
     with written(room, draft) as file:
-        for count, each in enumerate(room.definitions.try_out(file), 1):
+        for count, outcome in enumerate(room.definitions.try_out(file), 1):
             progress(count, 0)
-            place = (each.key, each.queue)
-            effects[(*place, same[place])] = each.as_dict()["actions"]
+            place = (outcome.key, outcome.queue)
+            effects[(*place, same[place])] = outcome.as_dict()["actions"]
             same[place] += 1
             if count >= TRIED_MESSAGES_MAX:
                 break

@@ -170,7 +170,7 @@ def _again(visit: Visit, **more: Any) -> str:
 
 def _reads(form: Form, texts: Mapping[str, str]) -> list[tuple[str, list[tuple[str, str]]]]:
     """By field, each condition as a word and a value."""
-    return [(name, [_read(each) for each in several]) for name, several in sketch(form, texts).items()]
+    return [(name, [_read(condition) for condition in several]) for name, several in sketch(form, texts).items()]
 
 
 def _read(condition: Condition) -> tuple[str, str]:

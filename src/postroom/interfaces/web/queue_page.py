@@ -40,9 +40,9 @@ def show(visit: Visit) -> Mapping[str, Any]:
     return {
         "queue": queue,
         "counts": counts,
-        "waiting": sum(each.unprocessed for each in counts),
-        "kept": sum(each.processed for each in counts),
-        "held": sorted({each.hold.label for each in counts if each.hold.label}),
+        "waiting": sum(counted.unprocessed for counted in counts),
+        "kept": sum(counted.processed for counted in counts),
+        "held": sorted({counted.hold.label for counted in counts if counted.hold.label}),
         "rows": [_row(message) for message in rows.messages],
         "looked": rows.looked,
         "next": None if rows.next is None else visit.again(after=rows.next),
@@ -54,7 +54,7 @@ def show(visit: Visit) -> Mapping[str, Any]:
         "may_manage": visit.may("manage", *_names(visit)),
         "needs_password": visit.room.queues.has_password(queue),
         "policy": _policy(visit, single is not None),
-        "formats": [each.value for each in Format],
+        "formats": [choice.value for choice in Format],
         "sent": visit.form if visit.problem is not None else {},
         "live": "room" if visit.may("look", "*") else (),
     }
@@ -93,7 +93,7 @@ def _looked_through(visit: Visit) -> Found:
 
 
 def _searched(visit: Visit, messages: Iterable[Message]) -> Iterator[Message]:
-    name, value, text = (visit.query.get(each, "") for each in ("property", "value", "text"))
+    name, value, text = (visit.query.get(key, "") for key in ("property", "value", "text"))
     for message in messages:
         if message.corrupt:
             if not _asked(visit):

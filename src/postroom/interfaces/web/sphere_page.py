@@ -19,7 +19,7 @@ def show(visit: Visit) -> Mapping[str, Any]:
     state, id = visit.query.get("state"), visit.query.get("id")
     spheres = visit.room.spheres.all(state or None)
     told = None if id is None else visit.room.spheres.show(id)
-    by_state = {name: [each for each in spheres if each.state == name] for name in STATES}
+    by_state = {name: [sphere for sphere in spheres if sphere.state == name] for name in STATES}
     is_over = told is not None and told.sphere.state in (COMMITTED, ABORTED)
     return {
         "count": len(spheres),

@@ -45,7 +45,7 @@ def _context(visit: Visit, text: str | None, problems: Sequence[Problem] | None 
         "type": visit.query.get("type"),
         "text": text,
         "grid": None if drawn is None else grid(drawn, Mode.CREATE, {}, prefix="drawn"),
-        "problems": [(each.position.line, each.what) for each in wrong],
+        "problems": [(problem.position.line, problem.what) for problem in wrong],
     }
 
 

@@ -187,7 +187,10 @@ def _with_reasons(visit: Visit, acts: Sequence[Act]) -> list[tuple[Act, list[tup
         procedure = known.get(act.name) if act.kind == "procedure" else None
         if procedure is None:
             return None
-        return [(each.name, each.type, [str(line) for line in each.lines]) for each in procedure.preconditions]
+        return [
+            (precondition.name, precondition.type, [str(line) for line in precondition.lines])
+            for precondition in procedure.preconditions
+        ]
 
     return [(act, reason(act)) for act in acts]
 

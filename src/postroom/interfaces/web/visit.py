@@ -53,7 +53,7 @@ class Visit:
 
     def all(self, name: str) -> list[str]:
         """Every value that was sent for a name."""
-        return [value for each, value in self.said if each == name]
+        return [value for key, value in self.said if key == name]
 
     def needed(self, name: str) -> str:
         """A field that must have been filled in."""
