@@ -94,14 +94,14 @@ def moved(store: Store, folder: Path) -> list[Archive]:
 
     def work(tx: Transaction) -> list[Archive]:
         differences = []
-        for each in tx.journal.archives.all():
-            place = folder / Path(each.folder).name
-            if str(place) == each.folder or not (place / MANIFEST).exists():
+        for record in tx.journal.archives.all():
+            place = folder / Path(record.folder).name
+            if str(place) == record.folder or not (place / MANIFEST).exists():
                 continue
-            ArchiveFolder(str(place), each.digest)  # it is the one that was noted
-            tx.journal.archives.moved(each, str(place))
-            tx.journal.add("archive-moved", detail={"last": each.last, "folder": str(place)})
-            differences.append(each._replace(folder=str(place)))
+            ArchiveFolder(str(place), record.digest)  # it is the one that was noted
+            tx.journal.archives.moved(record, str(place))
+            tx.journal.add("archive-moved", detail={"last": record.last, "folder": str(place)})
+            differences.append(record._replace(folder=str(place)))
         if not differences:
             raise ArchiveMissing(folder=str(folder), why="no archive of this room is in it that was elsewhere")
         return differences

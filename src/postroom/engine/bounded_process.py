@@ -140,8 +140,8 @@ class _Attendant:
                 setsid=True,
             )
         finally:
-            for each in (to_child, from_child, nothing):
-                os.close(each)
+            for descriptor in (to_child, from_child, nothing):
+                os.close(descriptor)
 
     @property
     def alive(self) -> bool:

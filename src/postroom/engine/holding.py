@@ -56,7 +56,7 @@ def engines(tx: Transaction) -> list[EngineSeen]:
     leader = known.get(LEASE)
     seen = []
     for place, lease in sorted(_living(tx, known).items()):
-        queues = [name.removeprefix(_QUEUE) for name, each in known.items() if each.owner == _mark(place, lease)]
+        queues = [name.removeprefix(_QUEUE) for name, other in known.items() if other.owner == _mark(place, lease)]
         leads = leader is not None and not leader.released and leader.owner == lease.owner
         seen.append(EngineSeen(place, described(lease.owner), leads, tuple(sorted(queues))))
     return seen
@@ -150,7 +150,7 @@ class Holding:
         own = known.get(f"{_PLACE}{place}")
         if own is None or own.fence != fence:  # it is new, or was taken for gone
             living = _living(tx, known)
-            place, queues = next(each for each in range(1, ENGINES_MAX + 1) if each not in living), {}
+            place, queues = next(candidate for candidate in range(1, ENGINES_MAX + 1) if candidate not in living), {}
             until = tx.now + in_microseconds(ENGINE_LEASE_SECONDS)
             fence = tx.leases.take(f"{_PLACE}{place}", self._owner, until)
             known = {lease.name: lease for lease in tx.leases.all()}

@@ -31,7 +31,7 @@ class Presence(NamedTuple):
 
 
 def presence(tx: Transaction) -> Presence:
-    lease = next((each for each in tx.leases.all() if each.name == LEASE), None)
+    lease = next((lease for lease in tx.leases.all() if lease.name == LEASE), None)
     if lease is None or lease.released:
         return Presence(State.FREE)
     if is_alive(lease.owner) is False:

@@ -252,8 +252,8 @@ class Runner:
 
     def _divided(self, tx: Transaction) -> Divided:
         divided = [stage.divided(tx) for stage in self._stages if isinstance(stage, WatchingStage)]
-        known = [each for each in divided if each is not None]
-        watched, free = (frozenset[str]().union(*(each[part] for each in known)) for part in (0, 1))
+        known = [division for division in divided if division is not None]
+        watched, free = (frozenset[str]().union(*(division[part] for division in known)) for part in (0, 1))
         return Divided(watched, free)
 
     def _balance(self) -> None:
@@ -433,7 +433,7 @@ class Runner:
 
 def _is_led(tx: Transaction) -> bool:
     """Whether an engine leads, as far as another one can tell."""
-    lease = next((each for each in tx.leases.all() if each.name == LEASE), None)
+    lease = next((lease for lease in tx.leases.all() if lease.name == LEASE), None)
     return lease is not None and lease.expires > tx.now and is_alive(lease.owner) is not False
 
 

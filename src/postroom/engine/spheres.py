@@ -119,20 +119,20 @@ class Fates:
     def bind(self, made: Sequence[Made], withdraw: Withdraw) -> None:
         """Note what was made; in a sphere that has failed meanwhile it disappears again."""
         by_sphere: dict[str, list[Made]] = {}
-        for each in made:
-            by_sphere.setdefault(each.sphere, []).append(each)
+        for message in made:
+            by_sphere.setdefault(message.sphere, []).append(message)
         for id, some in by_sphere.items():
             token = self._tokens[id]
             if token is None or token.state == COMMITTED:  # of another room, or as good as any other message
                 continue
             if token.state in (ACTIVE, COMMITTING):
                 first = self._tx.spheres.next_send(id, len(some))
-                self._tx.spheres.remember(*(self._send(first + place, each) for place, each in enumerate(some)))
+                self._tx.spheres.remember(*(self._send(first + place, message) for place, message in enumerate(some)))
                 continue
-            for each in some:
-                stored = self._tx.messages.find(each.key)
+            for message in some:
+                stored = self._tx.messages.find(message.key)
                 if stored is not None and stored.processed is None:
-                    withdraw(self._tx, each.queue, stored)
+                    withdraw(self._tx, message.queue, stored)
 
     def _send(self, number: int, made: Made) -> Send:
         tx, undo = self._tx, made.undo
@@ -236,7 +236,7 @@ def _is_plain(stored: Stored, made: Effects) -> bool:
     if IN_SPHERE in stored.properties:
         return False
     # What undoes another, or a vote.
-    return not [each for each in made if type(each) is Enqueue and (each[11] or each[1] == ABORTING)]
+    return not [effect for effect in made if type(effect) is Enqueue and (effect[11] or effect[1] == ABORTING)]
 
 
 def _with_sphere(properties: str, id: str) -> str:

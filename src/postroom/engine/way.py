@@ -77,5 +77,5 @@ def answered(task: Task[Any], chunk: bytes, bounds: Bounds | None = None) -> byt
 def modules_of(functions: Iterable[Callable[..., Any]]) -> list[ModuleType]:
     """The modules of others that functions are from; what a program itself has goes along in any case."""
     modules = [sys.modules.get(getattr(function, "__module__", None) or "") for function in functions]
-    names = {each.__name__: each for each in modules if each is not None and each.__name__ != "__main__"}
-    return [each for name, each in names.items() if not name.startswith("postroom")]
+    names = {module.__name__: module for module in modules if module is not None and module.__name__ != "__main__"}
+    return [module for name, module in names.items() if not name.startswith("postroom")]

@@ -85,7 +85,7 @@ class _Taken:
     def _take_names(self, hint: Any) -> None:
         if get_origin(hint) is Unpack and is_typeddict(get_args(hint)[0]):
             hints = get_type_hints(get_args(hint)[0])
-            self._by_name |= {name: check_of(each) for name, each in hints.items()}
+            self._by_name |= {name: check_of(annotation) for name, annotation in hints.items()}
             self._only = set(self._by_name)
 
     def check(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
@@ -164,7 +164,7 @@ def _is_number(value: Any) -> bool:
 
 def _literal(values: tuple[Any, ...]) -> Check:
     def fits(value: Any) -> bool:
-        return any(type(value) is type(each) and value == each for each in values)
+        return any(type(value) is type(option) and value == option for option in values)
 
     return Check(fits, " or ".join(map(repr, values)))
 
@@ -197,13 +197,13 @@ def _collection(hint: Any) -> Check | None:
     inside = next(_inside(hint), None)
     if issubclass(origin, collections.abc.Mapping):
         return Check(lambda value: isinstance(value, origin), "a mapping")
-    each = inside if issubclass(origin, collections.abc.Collection) else None  # others are read once
+    member_check = inside if issubclass(origin, collections.abc.Collection) else None  # others are read once
 
     def fits(value: Any) -> bool:
         members: Any = value
         if not isinstance(value, origin) or isinstance(value, _TEXTS):
             return False
-        return each is None or all(each.fits(member) for member in members)
+        return member_check is None or all(member_check.fits(member) for member in members)
 
     return Check(fits, "a list" if inside is None else f"a list of {inside.words}")
 

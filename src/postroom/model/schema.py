@@ -109,8 +109,8 @@ def root_of(text: str, name: str) -> etree._Element:
 
 
 def _locations(root: etree._Element) -> list[tuple[etree._Element, str]]:
-    elements = [each for word in _FETCHING for each in root.iter(_XSD + word)]
-    return [(each, location) for each in elements if (location := each.get("schemaLocation")) is not None]
+    elements = [element for word in _FETCHING for element in root.iter(_XSD + word)]
+    return [(element, location) for element in elements if (location := element.get("schemaLocation")) is not None]
 
 
 def compile_schema(text: str, name: str) -> etree.XMLSchema:

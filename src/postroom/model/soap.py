@@ -93,7 +93,7 @@ class Envelope:
 
     def content(self) -> etree._Element | None:
         """The one element of the body; None if the body is empty."""
-        return next((each for each in self.body if isinstance(each.tag, str)), None)
+        return next((element for element in self.body if isinstance(element.tag, str)), None)
 
     def message(self) -> str | None:
         """The element of the body as a document of its own; None if the body is empty."""
@@ -102,7 +102,7 @@ class Envelope:
 
     def must_understand(self, understood: Iterable[str]) -> str | None:
         """A header block that is for us, must be understood, and is of none of these namespaces."""
-        known = tuple(f"{{{each}}}" for each in understood)
+        known = tuple(f"{{{space}}}" for space in understood)
         role = "actor" if self.version == "1.1" else "role"
         for block in self.header if self.header is not None else ():
             if not isinstance(block.tag, str) or block.get(f"{self._space}mustUnderstand", "").strip() not in _TRUE:
@@ -156,9 +156,9 @@ def read_envelope(data: bytes | str) -> Envelope:
         if root.tag == f"{{{space}}}Envelope":
             if len(root.findall(f"{{{space}}}Body")) != 1 or len(root.findall(f"{{{space}}}Header")) > 1:
                 raise EnvelopeInvalid("an envelope has one body, and one header at most")
-            if sum(isinstance(each.tag, str) for each in root.find(f"{{{space}}}Body")) > 1:
+            if sum(isinstance(element.tag, str) for element in root.find(f"{{{space}}}Body")) > 1:
                 raise EnvelopeInvalid("the body of the envelope has more than one element")
-            if any(isinstance(each, etree._ProcessingInstruction) for each in root.iter()):
+            if any(isinstance(node, etree._ProcessingInstruction) for node in root.iter()):
                 raise EnvelopeInvalid("an envelope has no processing instructions")
             return Envelope(root, version)
     raise EnvelopeInvalid("this is no envelope of SOAP 1.1 or 1.2", "VersionMismatch")
@@ -178,8 +178,8 @@ def inner(element: etree._Element | None) -> str:
     """The elements inside of one, as text; its own text if there are none."""
     if element is None:
         return ""
-    inside = [each for each in element if isinstance(each.tag, str)]
-    return "".join(alone(each) for each in inside) if inside else (element.text or "").strip()
+    inside = [child for child in element if isinstance(child.tag, str)]
+    return "".join(alone(child) for child in inside) if inside else (element.text or "").strip()
 
 
 def name_of(body: str) -> str:

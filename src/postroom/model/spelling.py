@@ -12,11 +12,11 @@ def close(name: str, known: Iterable[str], most: int = 1) -> list[str]:
     """The names that are a slip or two away, the closest first. Large and small letters are the same."""
     folded = name.casefold()
     near = []
-    for place, each in enumerate(dict.fromkeys(known)):
-        slips = _slips(folded, each.casefold(), _allowed(folded, each))
+    for place, candidate in enumerate(dict.fromkeys(known)):
+        slips = _slips(folded, candidate.casefold(), _allowed(folded, candidate))
         if slips is not None:
-            near.append((slips, place, each))
-    return [each for _, _, each in sorted(near)[:most]]
+            near.append((slips, place, candidate))
+    return [candidate for _, _, candidate in sorted(near)[:most]]
 
 
 def written(name: str) -> str:

@@ -72,7 +72,7 @@ def _single(value: Any, kind: Any, place: str) -> Any:
         try:
             return kind(value)
         except ValueError:
-            _misfit(place, f"one of {[each.value for each in kind]}", value)
+            _misfit(place, f"one of {[member.value for member in kind]}", value)
     if kind in _TEXTS:
         return _from_text(value, kind, place)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
@@ -119,17 +119,17 @@ def _sequence(value: Any, origin: Any, kinds: tuple[Any, ...], place: str) -> An
         if len(kinds) != len(value):
             _misfit(place, f"a list of {len(kinds)}", value)
         return tuple(
-            fitted(each, kind, f"{place}/{n}") for n, (each, kind) in enumerate(zip(value, kinds, strict=True))
+            fitted(item, kind, f"{place}/{n}") for n, (item, kind) in enumerate(zip(value, kinds, strict=True))
         )
     kind = kinds[0] if kinds else Any
-    return origin(fitted(each, kind, f"{place}/{number}") for number, each in enumerate(value))
+    return origin(fitted(item, kind, f"{place}/{number}") for number, item in enumerate(value))
 
 
 def _mapping(value: Any, kinds: tuple[Any, ...], place: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         _misfit(place, "an object", value)
     kind = kinds[1] if len(kinds) == 2 else Any
-    return {name: fitted(each, kind, f"{place}/{name}") for name, each in value.items()}
+    return {name: fitted(item, kind, f"{place}/{name}") for name, item in value.items()}
 
 
 def _record(
@@ -143,7 +143,7 @@ def _record(
     unknown = sorted(set(value) - set(hints))
     if unknown:
         raise BodyMismatch(type="body", why=f"{place}/{unknown[0]}: there is no such field")
-    return make(**{name: fitted(each, hints[name], f"{place}/{name}") for name, each in value.items()})
+    return make(**{name: fitted(item, hints[name], f"{place}/{name}") for name, item in value.items()})
 
 
 def _misfit(place: str, wanted: str, value: Any) -> NoReturn:

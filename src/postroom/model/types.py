@@ -62,7 +62,7 @@ class MessageType:
 
     def __post_init__(self) -> None:
         seen: dict[str, str] = {}
-        object.__setattr__(self, "_free", {each.name: replace(each, required=False) for each in self.fields})
+        object.__setattr__(self, "_free", {field.name: replace(field, required=False) for field in self.fields})
         if not self.fields:
             raise TypeInvalid(type=self.name, why="a type needs at least one field")
         for name in (self.name, *(field.name for field in self.fields)):

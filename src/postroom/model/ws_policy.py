@@ -100,7 +100,7 @@ def _assertions(parent: etree._Element, terms: dict[str, object], file: str) -> 
         space, _, name = element.tag[1:].partition("}")
         where = f"{file}, line {element.sourceline}"
         if space in _WSP:
-            if name == "ExactlyOne" and len([each for each in element if isinstance(each.tag, str)]) > 1:
+            if name == "ExactlyOne" and len([child for child in element if isinstance(child.tag, str)]) > 1:
                 raise Unusable(f"{where}: alternatives are not implemented; keep one of them")
             _assertions(element, terms, file)
             continue
@@ -115,7 +115,7 @@ def _assertion(element: etree._Element, name: str, where: str, terms: dict[str, 
     elif name == "IncludeTimestamp":
         terms["timestamp"] = True
     elif name == "UsernameToken":
-        inside = {each.tag.partition("}")[2] for each in element.iter() if isinstance(each.tag, str)}
+        inside = {child.tag.partition("}")[2] for child in element.iter() if isinstance(child.tag, str)}
         if "NoPassword" in inside:
             raise Unusable(f"{where}: a token without a password is not implemented")
         terms["username"] = "digest" if "HashPassword" in inside else "text"

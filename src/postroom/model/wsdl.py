@@ -113,12 +113,12 @@ def _locations(root: etree._Element) -> Iterator[tuple[etree._Element, str]]:
 def contract_of(text: str, port: str) -> Contract:
     """What the interface says of one port; raises ``Unusable``."""
     document = _document(text)
-    ports = {name: (service, each) for service in document.services.values() for name, each in service.ports.items()}
+    ports = {name: (service, bound) for service in document.services.values() for name, bound in service.ports.items()}
     if port not in ports:
         raise Unusable(f"it has no port {port}{nearest(port, ports)}; there are {', '.join(ports) or 'none'}")
     service, bound = ports[port]
     binding = bound.binding
-    version = next((each for each, space in _BINDINGS.items() if binding.nsmap.get("soap") == space[1:-1]), None)
+    version = next((version for version, space in _BINDINGS.items() if binding.nsmap.get("soap") == space[1:-1]), None)
     if version is None:
         raise Unusable(f"the port {port} has no binding of SOAP")
     _check_uses(text, binding.name.text)
@@ -174,8 +174,8 @@ def _check_uses(text: str, binding: str) -> None:
     _, files = json.loads(text)
     local = binding.partition("}")[2]
     for file, source in files.items():
-        for each in _tree(source, file).iter(f"{_WSDL}binding"):
-            for element in each.iter() if each.get("name") == local else ():
+        for node in _tree(source, file).iter(f"{_WSDL}binding"):
+            for element in node.iter() if node.get("name") == local else ():
                 words = [space for space in _BINDINGS.values() if str(element.tag).startswith(space)]
                 word = str(element.tag).partition("}")[2]
                 if words and (word in ("header", "headerfault") or element.get("use") == "encoded"):
@@ -218,10 +218,10 @@ def _element(operation: Any, message: Any) -> str:
 def _wrapper(operation: Any, name: str, message: Any) -> str:
     """The element that has the parts of a message in style rpc."""
     parts = []
-    for part, each in message.parts.items():
-        if each.type is None:
+    for part, content in message.parts.items():
+        if content.type is None:
             raise Unusable(f"operation {operation.name}: part {part} has an element; in style rpc it has a type")
-        kind = each.type.qname
+        kind = content.type.qname
         where = f'xmlns:p="{attribute(kind.namespace or "")}" type="p:{kind.localname}"'
         parts.append(f'<xs:element name="{attribute(part)}" form="unqualified" {where}/>')
     inside = "".join(parts)
@@ -248,7 +248,7 @@ def _schema(text: str, wrappers: Mapping[str, str]) -> str:
             spaces.setdefault(element.get("targetNamespace", ""), []).append(name)
     for number, (element_name, wrapper) in enumerate(wrappers.items()):
         space = element_name[1:].partition("}")[0]
-        others = "".join(f'<xs:import namespace="{attribute(each)}"/>' for each in spaces if each not in ("", space))
+        others = "".join(f'<xs:import namespace="{attribute(other)}"/>' for other in spaces if other not in ("", space))
         named = f' targetNamespace="{attribute(space)}"' if space else ""
         name = f"postroom-rpc-{number}.xsd"
         schemas[name] = f'<xs:schema xmlns:xs="{_XSD[1:-1]}"{named}>{others}{wrapper}</xs:schema>'
@@ -277,8 +277,8 @@ def published(text: str, port: str, address: str, part: str | None) -> str | Non
     for element, location in _locations(root):
         where = "location" if element.tag == f"{_WSDL}import" else "schemaLocation"
         element.set(where, f"{address}?wsdl={beside(name, location)}")
-    for each in root.iter(f"{_WSDL}port"):
-        for space in _BINDINGS.values() if each.get("name") == port else ():
-            for element in each.iter(f"{space}address"):
+    for node in root.iter(f"{_WSDL}port"):
+        for space in _BINDINGS.values() if node.get("name") == port else ():
+            for element in node.iter(f"{space}address"):
                 element.set("location", address)
     return str(etree.tostring(root, encoding="unicode"))

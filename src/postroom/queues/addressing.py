@@ -169,7 +169,7 @@ def _likely(names: Names, known: list[tuple[str, str]]) -> list[str]:
     levels = {path[:depth] for path in paths for depth in range(1, len(path) + 1)}
     every = [*sorted(levels), *((name,) for name, _ in known)]
     typed = {shown(reference): typed_names(reference) for reference in every}
-    near = [typed[each] for each in close(shown(names), typed, most=3)]
+    near = [typed[text] for text in close(shown(names), typed, most=3)]
     return [*sorted(inner - set(near)), *near][:3]
 
 

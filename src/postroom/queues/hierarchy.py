@@ -212,7 +212,7 @@ def _set_policies(tx: Transaction, levels: Sequence[Level]) -> None:
 
 def _nearest(path: str, of: Mapping[str, T | None]) -> T | None:
     """What holds for a path: what was said there, else at the nearest level above."""
-    return next((value for each in (path, *_above(path)) if (value := of.get(each)) is not None), None)
+    return next((value for place in (path, *_above(path)) if (value := of.get(place)) is not None), None)
 
 
 def _next_number(present: dict[tuple[str, str], Queue], kind: str) -> int:
@@ -227,7 +227,7 @@ def _commands_of_leaves(levels: Sequence[Level]) -> dict[str, tuple[str | None, 
     for level in levels:
         names = level.path.split("/")
         above = (written["/".join(names[:depth])] for depth in range(1, len(names) + 1))
-        commands[level.path] = next((each for each in above if each[0] is not None), (None, None))
+        commands[level.path] = next((pair for pair in above if pair[0] is not None), (None, None))
     return commands
 
 
@@ -264,7 +264,7 @@ def _changes(tx: Transaction, levels: Sequence[Level], hashes: Mapping[str, str]
             if ends or wanted not in (None, present):
                 changes[path] = present
         elif wanted is not None and path in before:
-            above = next((secrets[each] for each in _above(path) if each in secrets), None)
+            above = next((secrets[place] for place in _above(path) if place in secrets), None)
             if above is not None:
                 changes[path] = above
     return changes

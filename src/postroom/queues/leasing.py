@@ -210,8 +210,8 @@ class Leasing:
         held: list[Queue] = []
         queues = queues_of(tx, asked.names)
         look.line = queues[0].id if len(queues) == 1 and asked.where is None else None
-        for each in queues:
-            queue, policy = unowned(each), tx.policies.of(each)
+        for candidate in queues:
+            queue, policy = unowned(candidate), tx.policies.of(candidate)
             stale = tx.deliveries.is_stale(queue, owners=owners)
             alone = policy.ordered or asked.where is not None or stale
             if not (alone or queue.unprocessed):
@@ -259,7 +259,7 @@ class Leasing:
 
     def refresh(self, tx: Transaction, queue: Queue, policy: Policy, *, owners: bool) -> bool:
         """Give back what nobody will end, bring what is due, and let go what has expired; False if nothing was."""
-        restored = [returning.restore(tx, each, returning.ENDED) for each in tx.handouts.over(queue)]
+        restored = [returning.restore(tx, handout, returning.ENDED) for handout in tx.handouts.over(queue)]
         if not tx.deliveries.is_stale(queue, owners=owners):
             return bool(restored)
         queue = tx.queues.locked(queue.id)
@@ -293,7 +293,7 @@ class Leasing:
         usual = WAIT_SECONDS_MAX if where is None else SELECT_LOOK_SECONDS
         if moment is None:
             return usual
-        others = any(each.owner not in (NOBODY, self._owner) for each in tx.deliveries.all(queue))
+        others = any(delivery.owner not in (NOBODY, self._owner) for delivery in tx.deliveries.all(queue))
         until = min(usual, max(0.0, (moment - tx.now) / 1_000_000) + 0.001)
         return min(until, OWNERS_LOOK_SECONDS) if others else until
 

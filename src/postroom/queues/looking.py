@@ -37,9 +37,9 @@ class LookVerbs(QueueUser):
             queues = queues_of(tx, names_of(queue)) if queue else tx.queues.all()
             if queue and not locked:
                 locks.unlocked(tx, queues)
-            tx.messages.check_end(each for each in queues if not each.unprocessed)
+            tx.messages.check_end(match for match in queues if not match.unprocessed)
             aside = tx.deliveries.put_aside()
-            return tuple(QueueCount.of(each, tx.now, *aside(each)) for each in queues)
+            return tuple(QueueCount.of(match, tx.now, *aside(match)) for match in queues)
 
         return Accepted(self._store.read(work))
 

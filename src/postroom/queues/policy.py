@@ -144,7 +144,7 @@ class PolicySetting:
     def of(self, queue: Names) -> dict[str, Policy]:
         """The policy of each queue that a reference means."""
         names = names_of(queue)
-        return self._store.read(lambda tx: {each.name: tx.policies.of(each) for each in queues_of(tx, names)})
+        return self._store.read(lambda tx: {match.name: tx.policies.of(match) for match in queues_of(tx, names)})
 
     def change(self, queue: Names, changes: dict[str, Any]) -> list[str]:
         """Change what is named, and nothing else; answers with the queues whose policy is another now."""

@@ -50,8 +50,8 @@ def origins(names: Names, keys: Collection[str] | None, tx: Transaction) -> set[
         for state in WAITING:
             after = 0
             while page := tx.messages.page(queue, state, after, PAGE_ROWS):
-                chosen = (each for each in page if keys is None or key_text(each.key) in keys)
-                found |= {origin_of(Message(each)) for each in chosen}
+                chosen = (stored for stored in page if keys is None or key_text(stored.key) in keys)
+                found |= {origin_of(Message(stored)) for stored in chosen}
                 after = page[-1].position
     return {queue for queue in found if queue is not None}
 
@@ -94,7 +94,7 @@ def refuse_second(tx: Transaction, stored: Stored, initial: Initial | None, chos
     text = key_text(key)
     if key in chosen:
         raise RedriveRefused(key=text, why="another message that tells of its failure is redriven with this one")
-    other = next((each for each in tx.causes.effects(key, PAGE_ROWS) if _is_redriven(tx, each, key)), None)
+    other = next((effect for effect in tx.causes.effects(key, PAGE_ROWS) if _is_redriven(tx, effect, key)), None)
     if other is not None:
         raise RedriveRefused(key=text, why=f"its error message {key_text(other)} was redriven")
     if initial is not None:

@@ -225,10 +225,10 @@ class Relocating:
         going, refused, told = _plans(tx, run, chosen)
         targets = _targets(tx, run.task, source, going, refused)
         for name, target in targets.items():
-            some = [each for each in going if each.names == name]
+            some = [move for move in going if move.names == name]
             refused |= self._bring(tx, source, target, run.task, some)
-        goals = {each.stored.key: targets[each.names].name for each in going if each.names in targets}
-        return _Page(chosen, [refused.get(each.key) or goals[each.key] for each in chosen], told, full)
+        goals = {move.stored.key: targets[move.names].name for move in going if move.names in targets}
+        return _Page(chosen, [refused.get(stored.key) or goals[stored.key] for stored in chosen], told, full)
 
     def _looked_at(self, run: _Run, size: int, tx: Transaction) -> _Page:
         """Which messages a page would take, and where to; refuses what the page would refuse."""
@@ -240,28 +240,28 @@ class Relocating:
         going, refused, told = _plans(tx, run, chosen)
         goals: dict[int, str] = {}
         refused |= self._not_admitted(tx, run.task, going)
-        for each in going:
-            if each.stored.key in refused:
+        for move in going:
+            if move.stored.key in refused:
                 continue
             try:
-                target = run.task.accepting(queues_of(tx, names_of(each.names))[0], source)
-                limits.kept(tx, target, tx.deliveries.details(each.stored.key).own(), each.stored.key)
-                run.coming(target.name, each.draft)
+                target = run.task.accepting(queues_of(tx, names_of(move.names))[0], source)
+                limits.kept(tx, target, tx.deliveries.details(move.stored.key).own(), move.stored.key)
+                run.coming(target.name, move.draft)
                 limits.check_room(tx, target, *run.weight[target.name])
-                goals[each.stored.key] = target.name
+                goals[move.stored.key] = target.name
             except _STAYS as refusal:
                 if not run.task.skips:
                     raise
-                refused[each.stored.key] = refusal
-        return _Page(chosen, [refused.get(each.key) or goals[each.key] for each in chosen], told, full)
+                refused[move.stored.key] = refusal
+        return _Page(chosen, [refused.get(stored.key) or goals[stored.key] for stored in chosen], told, full)
 
     def _not_admitted(self, tx: Transaction, task: _Task, going: Sequence[_Going]) -> dict[int, PostroomError]:
         """What queues would not let in; those that are not there are looked for elsewhere."""
         refused: dict[int, PostroomError] = {}
-        for names in {each.names for each in going}:
+        for names in {move.names for move in going}:
             with suppress(QueueError):
                 target = queues_of(tx, names_of(names))[0]
-                some = [each for each in going if each.names == names]
+                some = [move for move in going if move.names == names]
                 refused |= self._admitted(tx, target, some, skips=task.skips)[1]
         return refused
 
@@ -276,14 +276,14 @@ class Relocating:
         with those that are not let in, and why.
         """
         admitted, refused = self._admitted(tx, target, going, skips=task.skips)
-        for each in going:
-            if each.stored.key not in refused:
+        for move in going:
+            if move.stored.key not in refused:
                 try:
-                    self._bring_one(tx, source, target, task.verb, each, admitted.get(each.stored.key))
+                    self._bring_one(tx, source, target, task.verb, move, admitted.get(move.stored.key))
                 except _STAYS as refusal:  # before anything of it was written
                     if not task.skips:
                         raise
-                    refused[each.stored.key] = refusal
+                    refused[move.stored.key] = refusal
         return refused
 
     def _bring_one(
@@ -314,12 +314,12 @@ class Relocating:
         if not target.admission & ~Admission.SENDING:
             return admitted, refused
         for as_sent, admit in ((True, self._admit), (False, self._admit_again)):
-            some = [each for each in going if each.as_sent is as_sent]
+            some = [move for move in going if move.as_sent is as_sent]
             parts = [some] if some else []
             while parts:
                 part = parts.pop()
                 try:
-                    puts = admit(tx, target, [each.draft for each in part])
+                    puts = admit(tx, target, [move.draft for move in part])
                 except StoreError:
                     raise
                 except PostroomError as refusal:
@@ -330,7 +330,7 @@ class Relocating:
                     else:  # all at once are admitted faster; if one is not, it is looked for
                         parts += [part[: len(part) // 2], part[len(part) // 2 :]]
                     continue
-                admitted |= {each.stored.key: put for each, put in zip(part, puts, strict=True)}
+                admitted |= {move.stored.key: put for move, put in zip(part, puts, strict=True)}
         return admitted, refused
 
     def _enter(
@@ -379,14 +379,14 @@ def _plans(
     told = set(run.told)
     for stored in chosen:
         try:
-            each = run.task.plan(tx, stored, told)
+            move = run.task.plan(tx, stored, told)
         except _STAYS as refusal:
             if not run.task.skips:
                 raise
             refused[stored.key] = refusal
             continue
-        going.append(each)
-        told |= set() if each.told is None else {each.told}
+        going.append(move)
+        told |= set() if move.told is None else {move.told}
     return going, refused, told
 
 
@@ -395,13 +395,13 @@ def _targets(
 ) -> dict[Names, Queue]:
     """The queues where messages go, locked; of those that cannot be reached, their messages are ``refused``."""
     targets: dict[Names, Queue] = {}
-    for names in sorted({each.names for each in going}):
+    for names in sorted({move.names for move in going}):
         try:
             targets[names] = task.accepting(one_queue(tx, names_of(names)), source)
         except _STAYS as refusal:
             if not task.skips:
                 raise
-            refused |= {each.stored.key: refusal for each in going if each.names == names}
+            refused |= {move.stored.key: refusal for move in going if move.names == names}
     return targets
 
 

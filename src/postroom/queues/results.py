@@ -146,10 +146,12 @@ class Accepted(NamedTuple):
     status: str = status.DONE
 
     def _repr_html_(self) -> str:
-        aside = [name for name in ("leased", "delayed", "blocked") if any(getattr(each, name) for each in self.queues)]
+        aside = [
+            name for name in ("leased", "delayed", "blocked") if any(getattr(queue, name) for queue in self.queues)
+        ]
         names = ["unprocessed", "processed", *aside]
         rows = [
-            (" ".join(each.path), *(getattr(each, name) for name in names), each.hold.label) for each in self.queues
+            (" ".join(queue.path), *(getattr(queue, name) for name in names), queue.hold.label) for queue in self.queues
         ]
         return html_table("queues", ["queue", *names, "hold"], rows, len(rows))
 
@@ -174,7 +176,10 @@ class Listing:
         return list(self)
 
     def _repr_html_(self) -> str:
-        rows = [(each.key, each.queue, each.created, each.format.value, each.body) for each in islice(self, 101)]
+        rows = [
+            (message.key, message.queue, message.created, message.format.value, message.body)
+            for message in islice(self, 101)
+        ]
         return html_table("messages", ["key", "queue", "created", "format", "body"], rows, len(rows))
 
     def as_dict(self) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class Scheduling:
     def fire(self) -> int:
         """Send what is due; answers with how many messages these were. Whoever comes second sends nothing."""
         due = self._store.read(lambda tx: tx.schedules.due(tx.now))
-        return sum(self._fired(each) for each in due)
+        return sum(self._fired(schedule) for schedule in due)
 
     def _fired(self, schedule: Schedule) -> int:
         try:

@@ -99,8 +99,8 @@ class SendVerbs(QueueUser):
         for place, outcome in zip(express, self._store.send_each(some), strict=True):
             outcomes[place] = outcome
         return [
-            Sent(outcome) if isinstance(outcome, int) else outcome or (others or {}).get(each.actor, self)._alone(each)
-            for each, outcome in zip(sends, outcomes, strict=True)
+            Sent(outcome) if isinstance(outcome, int) else outcome or (others or {}).get(send.actor, self)._alone(send)
+            for send, outcome in zip(sends, outcomes, strict=True)
         ]
 
     def _sending(self, wanted: Posting) -> Sending:
@@ -199,8 +199,8 @@ class SendVerbs(QueueUser):
         if len(drafts) > BATCH_MESSAGES_MAX:
             raise ArgumentInvalid(argument="bodies", why=f"at most {BATCH_MESSAGES_MAX} messages in one send")
         known = self._known.get(queue) if idempotency_key is None else None
-        each = [unsaid] * len(drafts) if isinstance(unsaid, bool) else unsaid
-        if known is not None and drafts and all(map(_is_plain, drafts, each)):
+        flags = [unsaid] * len(drafts) if isinstance(unsaid, bool) else unsaid
+        if known is not None and drafts and all(map(_is_plain, drafts, flags)):
             sent = self._store.send_some(known, drafts)
             if sent is not None:
                 return SentMany(KeyTexts(sent))
@@ -210,7 +210,7 @@ class SendVerbs(QueueUser):
         def send(tx: Transaction) -> SentMany:
             target = _open_queue(tx, names)
             self._remember(queue, target.id)
-            read = formatted(tx, target, drafts, each) if any(each) else drafts
+            read = formatted(tx, target, drafts, flags) if any(flags) else drafts
             return SentMany(KeyTexts(self._put_checked(tx, target, read)), _answer(target))
 
         return self._store.transact("send-many", lambda tx: once(tx, repeat, sent_many, lambda: send(tx)))

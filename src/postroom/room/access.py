@@ -260,7 +260,7 @@ class RoomAccess(RoomPart):
         def work(tx: Transaction) -> list[tuple[str, ...]]:
             names = names_of(queue)
             try:
-                return [(each.name, each.path) for each in queues_even_retired(tx, names)]
+                return [(match.name, match.path) for match in queues_even_retired(tx, names)]
             except QueueUnknown:  # whoever may do it with everything learns that there is none
                 return [("/".join(names),)]
 

@@ -132,14 +132,14 @@ class RoomEngine(RoomPart):
 
     def sweep_by_kind(self) -> dict[str, int]:
         """As ``sweep``, but returns the number for each kind."""
-        return {"messages": self._parts.sweep(), **{each.kind: each.number for each in self._parts.cleaning.sweep()}}
+        return {"messages": self._parts.sweep(), **{swept.kind: swept.number for swept in self._parts.cleaning.sweep()}}
 
     def sweepable(self) -> dict[str, int]:
         """How many records of each kind ``sweep`` would delete now, without the kinds that are kept forever."""
         from postroom.rules import retention
 
         numbers = {"messages": retention.sweepable(self._parts.store, self._parts.programs)}
-        return {**numbers, **{each.kind: each.number for each in self._parts.cleaning.sweepable()}}
+        return {**numbers, **{swept.kind: swept.number for swept in self._parts.cleaning.sweepable()}}
 
     def retentions(self) -> dict[str, timedelta | None]:
         """The retention time of each kind of record that grows with use; None means forever."""

@@ -78,7 +78,7 @@ def _written(tx: Transaction, loads: Sequence[Load]) -> Loaded:
     tx.session.take_time()  # programs are compiled and indexes are filled here
     tx.definitions.lock()
     done = [load.write(tx) for load in loads] + [load.finish(tx) for load in loads]
-    return reduce(Loaded.then, (each for each in done if each is not None))
+    return reduce(Loaded.then, (loaded for loaded in done if loaded is not None))
 
 
 def read(files: Sequence[File], known: Sequence[Language] | None = None) -> Sources:

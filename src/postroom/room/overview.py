@@ -131,13 +131,13 @@ def _seen(tx: Transaction, plan: Plan, lags: Mapping[str, int], before: Overview
         at=now,
         engine=presence(tx),
         lags=lags,
-        queues=[_queue(each, known, seconds, aside(each)) for each in queues if each.kind not in (STATE, ALIVE)],
+        queues=[_queue(queue, known, seconds, aside(queue)) for queue in queues if queue.kind not in (STATE, ALIVE)],
         steps=[*(before.steps if before else ()), *steps][-TOP_STEPS:],
         rate=sum(step.messages for step in steps) / seconds if seconds > 0 else None,
         errors={name: by_name[name].unprocessed for name in error_queues(plan) if name in by_name},
         outbox={"pending": 0, "failed": 0, **Counter(effect.state for effect in tx.outbox.all())},
         spheres={state: by_name[state].unprocessed for state in STATES if state in by_name},
-        in_doubt=[f"{each.place}: sphere {each.sphere} is {each.state}" for each in tx.spheres.in_doubt()],
+        in_doubt=[f"{doubt.place}: sphere {doubt.sphere} is {doubt.state}" for doubt in tx.spheres.in_doubt()],
         newest=newest,
         engines=engines(tx),
     )
@@ -156,9 +156,9 @@ def _steps(tx: Transaction, newest: int, before: Overview | None) -> list[StepSe
     last = before.steps[-1].at if before is not None and before.steps else None
     steps = [
         StepSeen(
-            to_datetime(each.at), each.messages, each.created, since == 0 or each.first > since + 1, each.evaluated
+            to_datetime(step.at), step.messages, step.created, since == 0 or step.first > since + 1, step.evaluated
         )
-        for each in tx.journal.steps(since)
+        for step in tx.journal.steps(since)
     ]
     return [step for step in steps if last is None or step.at > last]
 

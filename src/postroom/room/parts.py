@@ -258,7 +258,7 @@ class Parts:
         http = HttpTransport()
         every: tuple[Transport, ...] = (http, SmtpTransport(), SoapTransport(http), commands, FetchedTransport())
         streams: tuple[Transport, ...] = (FilesTransport(), KafkaTransport(), SocketTransport(), RateTransport())
-        return {each.name: each for each in (*every, *streams)}
+        return {transport.name: transport for transport in (*every, *streams)}
 
     @Once
     def incoming(self) -> Incoming:

@@ -78,19 +78,21 @@ def whoever_acts() -> Identity | None:
 
 def owned(tx: Transaction) -> list[Owned]:
     """All that is defined. What acts for someone is theirs, whoever has enabled or disabled it since."""
-    bound = {(each.what, _shown_name(each.what, each.name)): each.principal for each in tx.bindings.all()}
+    bound = {
+        (binding.what, _shown_name(binding.what, binding.name)): binding.principal for binding in tx.bindings.all()
+    }
     return [
-        Owned(each.what, each.name, bound.get((each.what, each.name), each.by), each.version, _domain(each))
-        for each in catalog(tx)
+        Owned(entry.what, entry.name, bound.get((entry.what, entry.name), entry.by), entry.version, _domain(entry))
+        for entry in catalog(tx)
     ]
 
 
 def refuse_others(tx: Transaction, identity: Identity | None, what: str, name: str) -> None:
     """Raise if a definition is someone else's: an operator may change or remove it."""
     if identity is not None and not _operates(identity):
-        for each in owned(tx):
-            if (each.what, each.name) == (what, name) and each.by != identity.principal:
-                raise _not_own(identity, each)
+        for definition in owned(tx):
+            if (definition.what, definition.name) == (what, name) and definition.by != identity.principal:
+                raise _not_own(identity, definition)
 
 
 class Loading:
@@ -128,7 +130,7 @@ class Loading:
     def _bind(self, tx: Transaction, needs: Sequence[Need]) -> None:
         """What was loaded acts with the rights of its loader from now on; what was another's before is as it was."""
         limited = self._identity is not None and not _operates(self._identity)
-        others = {(each.what, each.name) for each in self._others()} if limited else set()
+        others = {(other.what, other.name) for other in self._others()} if limited else set()
         for what, name in {(need.what, need.name) for need in needs if need.what in BOUND}:
             if self._identity is None:
                 tx.bindings.free(what, name)
@@ -136,21 +138,25 @@ class Loading:
                 tx.bindings.put(Binding(what, name, self._identity.principal))
 
     def _others(self) -> list[Owned]:
-        return [each for each in self._before if self._identity is None or each.by != self._identity.principal]
+        return [
+            definition
+            for definition in self._before
+            if self._identity is None or definition.by != self._identity.principal
+        ]
 
     def _refuse_others(self, tx: Transaction, identity: Identity) -> None:
         """What someone else has loaded may be replaced or removed by an operator only, and so who may change it."""
         now = owned(tx)
-        same = {(each.what, each.name, each.version) for each in now}
-        for each in self._others():
-            if (each.what, each.name, each.version) not in same:
-                raise _not_own(identity, each)
-        domains = {each.name: each for each in self._others() if each.what == "domain"}
-        before = {(each.what, each.name, each.version) for each in self._before}
-        for each in now:
-            is_new = (each.what, each.name, each.version) not in before
-            if each.what == "allow" and is_new and each.domain in domains:
-                raise _not_own(identity, domains[each.domain])
+        same = {(definition.what, definition.name, definition.version) for definition in now}
+        for other in self._others():
+            if (other.what, other.name, other.version) not in same:
+                raise _not_own(identity, other)
+        domains = {other.name: other for other in self._others() if other.what == "domain"}
+        before = {(definition.what, definition.name, definition.version) for definition in self._before}
+        for definition in now:
+            is_new = (definition.what, definition.name, definition.version) not in before
+            if definition.what == "allow" and is_new and definition.domain in domains:
+                raise _not_own(identity, domains[definition.domain])
 
     def _needs(self, tx: Transaction) -> Iterator[Need]:
         if any(name.endswith(QueueLanguage.suffix) for name in self._files):
@@ -190,16 +196,16 @@ def refresh(tx: Transaction, parts: Parts) -> None:
     needs: dict[tuple[str, str], list[Need]] = {}
     for need in acting(tx, parts):
         needs.setdefault((need.what, need.name), []).append(need)
-    identities = {each.principal: identity_of(tx, each.principal) for each in bound}
-    for each in bound:
-        if (each.what, each.name) not in needs:
-            tx.bindings.free(each.what, each.name)  # it is no longer defined
+    identities = {binding.principal: identity_of(tx, binding.principal) for binding in bound}
+    for binding in bound:
+        if (binding.what, binding.name) not in needs:
+            tx.bindings.free(binding.what, binding.name)  # it is no longer defined
             continue
-        lacking = _lacking(tx, identities[each.principal], needs[each.what, each.name])
-        if lacking != each.lacking:
-            tx.bindings.put(each._replace(lacking=lacking))
-        if lacking is not None and each.what == "procedure":
-            set_enabled(tx, each.name, False)
+        lacking = _lacking(tx, identities[binding.principal], needs[binding.what, binding.name])
+        if lacking != binding.lacking:
+            tx.bindings.put(binding._replace(lacking=lacking))
+        if lacking is not None and binding.what == "procedure":
+            set_enabled(tx, binding.name, False)
 
 
 def withdraw_all(parts: Parts, principal: str) -> None:
@@ -239,9 +245,9 @@ def acting(tx: Transaction, parts: Parts, files: Collection[str] | None = None) 
             if files is None or arc.position.file in files:
                 yield Need("subscribe", arc.source, "arc", arc.full_name)
                 yield Need("publish", arc.target, "arc", arc.full_name)
-    for each in kept(tx):
-        if files is None or (each.where is not None and each.where.file in files):
-            yield Need("work", each.procedure.station, "procedure", each.procedure.name)
+    for entry in kept(tx):
+        if files is None or (entry.where is not None and entry.where.file in files):
+            yield Need("work", entry.procedure.station, "procedure", entry.procedure.name)
     for present in kept_counters(tx):
         counter = present.counter
         if files is None or counter.position.file in files:
@@ -256,30 +262,30 @@ def _of_rule(explained: Explanation) -> Iterator[Need]:
     for queue in (*explained.writes, *explained.error_queues):
         if queue != SYSTEM_ERRORS:  # everyone's errors go there
             yield Need("send", queue, *what)
-    for each in explained.reads:  # a slice or an index can have messages of any queue
-        queue = each.removeprefix("the whole queue ")
-        yield Need("look", EVERYTHING if queue == each else queue, *what)
+    for source in explained.reads:  # a slice or an index can have messages of any queue
+        queue = source.removeprefix("the whole queue ")
+        yield Need("look", EVERYTHING if queue == source else queue, *what)
 
 
 def _of_program(program: Program, files: Collection[str]) -> Iterator[Need]:
     """What the modules of some files do beside their rules."""
-    for each in (each for each in program.definitions if each.position.file in files):
-        yield from _of_errors(each)
-        if isinstance(each, QueueDefinition):
-            verb = OPERATE if each.kind in _GATEWAYS else "manage"
-            yield Need(verb, EVERYTHING if verb == OPERATE else each.name, each.what, each.name)
-        elif isinstance(each, PropertyDefinition):
-            yield from (Need("manage", queue, each.what, each.name) for queue in each.queues)
-        elif isinstance(each, SlicingDefinition):  # it keeps messages until it is reset
-            yield from (Need("manage", queue, each.what, each.name) for queue in program.sliced(each))
+    for definition in (definition for definition in program.definitions if definition.position.file in files):
+        yield from _of_errors(definition)
+        if isinstance(definition, QueueDefinition):
+            verb = OPERATE if definition.kind in _GATEWAYS else "manage"
+            yield Need(verb, EVERYTHING if verb == OPERATE else definition.name, definition.what, definition.name)
+        elif isinstance(definition, PropertyDefinition):
+            yield from (Need("manage", queue, definition.what, definition.name) for queue in definition.queues)
+        elif isinstance(definition, SlicingDefinition):  # it keeps messages until it is reset
+            yield from (Need("manage", queue, definition.what, definition.name) for queue in program.sliced(definition))
 
 
-def _of_errors(each: AnyDefinition) -> Iterator[Need]:
+def _of_errors(owner: AnyDefinition) -> Iterator[Need]:
     """Where a queue or a module leads its errors, or the system everyone's. Those of rules are known by their plan."""
-    if isinstance(each, SystemDefinition):
-        yield Need(OPERATE, EVERYTHING, "the system error queue", each.errorqueue)
-    elif isinstance(each, (QueueDefinition, ModuleDefinition)) and each.errorqueue not in (None, SYSTEM_ERRORS):
-        yield Need("send", str(each.errorqueue), each.what, each.name)
+    if isinstance(owner, SystemDefinition):
+        yield Need(OPERATE, EVERYTHING, "the system error queue", owner.errorqueue)
+    elif isinstance(owner, (QueueDefinition, ModuleDefinition)) and owner.errorqueue not in (None, SYSTEM_ERRORS):
+        yield Need("send", str(owner.errorqueue), owner.what, owner.name)
 
 
 def _of_tree(tx: Transaction) -> Iterator[Need]:

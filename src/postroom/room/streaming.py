@@ -81,9 +81,9 @@ def run_streams(parts: Parts, spaces: Sequence[str], wishes: StreamWishes, stop:
 
 
 def _together(runs: Sequence[StreamRun], spark: object, stop: threading.Event) -> list[StreamTotals]:
-    def run(each: StreamRun) -> StreamTotals:
+    def run(stream_run: StreamRun) -> StreamTotals:
         try:
-            return each.run(spark)  # type: ignore[arg-type]  # a session
+            return stream_run.run(spark)  # type: ignore[arg-type]  # a session
         except BaseException:
             stop.set()
             raise
@@ -91,7 +91,7 @@ def _together(runs: Sequence[StreamRun], spark: object, stop: threading.Event) -
     if len(runs) == 1:
         return [run(runs[0])]
     with ThreadPoolExecutor(len(runs), "postroom-stream") as pool:
-        return [each.result() for each in [pool.submit(run, each) for each in runs]]
+        return [future.result() for future in [pool.submit(run, stream_run) for stream_run in runs]]
 
 
 def _chosen(parts: Parts, tx: Transaction, spaces: Sequence[str]) -> list[tuple[str, ...]]:
@@ -102,8 +102,8 @@ def _chosen(parts: Parts, tx: Transaction, spaces: Sequence[str]) -> list[tuple[
         raise StreamUnknown(what="this room has no space with events from outside: space NAME : TYPE from …")
     reached = {names: behind(graph, names) for names in every}
     for space in spaces:
-        if not any(space in each for each in reached.values()):
-            known = [name for each in reached.values() for name in each]
+        if not any(space in reach for reach in reached.values()):
+            known = [name for reach in reached.values() for name in reach]
             raise StreamUnknown(what=f"no stream comes to a space {space}{nearest(space, known)}")
     return [names for names in every if not spaces or reached[names].intersection(spaces)]
 

@@ -387,7 +387,7 @@ class Station:
             why = f"{self.name} has no table of what query {number[:20]!r} found of {plan.type}; {known}"
             raise ArgumentInvalid(argument="scope", why=why)
         then = self.table(kept[number])
-        fitting = [each for each in then.kept if plan.matches(each.body)]
+        fitting = [image for image in then.kept if plan.matches(image.body)]
         return self._images(then.seq, plan.type, fitting, (), is_part=True)
 
     def _answer(self, messages: Sequence[Stored]) -> Answer:

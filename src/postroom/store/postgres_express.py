@@ -203,9 +203,9 @@ class PostgresExpress(Store):
 
     def _sound(self, lent: list[Lent]) -> list[Lent] | None:
         """Damaged messages are given back: the long way sets them aside."""
-        sound = [each for each in lent if each.stored.sound]
+        sound = [loan for loan in lent if loan.stored.sound]
         if len(sound) != len(lent):
-            fences = [each.fence for each in lent if not each.stored.sound]
+            fences = [loan.fence for loan in lent if not loan.stored.sound]
             self.transact("release", lambda tx: [tx.deliveries.release(fence) for fence in fences])
         return sound or None
 

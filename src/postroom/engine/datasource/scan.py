@@ -63,7 +63,9 @@ class Scan(DataSourceReader):
             if isinstance(partition, KeyList):
                 keys = partition.keys
                 messages = store.read(lambda tx: tx.scans.find(queue, keys, self._choice.wanted))
-                yield self._frames.batch([each for each in messages if STATES[each.state] in self._choice.states])
+                yield self._frames.batch(
+                    [message for message in messages if STATES[message.state] in self._choice.states]
+                )
             elif isinstance(partition, KeyRange):
                 wanted = self._choice.wanted._replace(keys=(partition.first, partition.last))
                 yield from map(self._frames.batch, self._pages(store, queue, wanted))

@@ -109,7 +109,7 @@ class StreamSink(_Written, DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         made = _all(messages)
-        drafts = [draft for each in made for draft in each.drafts]
+        drafts = [draft for message in made for draft in message.drafts]
         if drafts:
             query = made[0].query
             if query is None:

@@ -35,7 +35,9 @@ class Tries(NamedTuple):
     def of(cls, tx: Transaction, messages: Sequence[Stored], once: frozenset[str] = frozenset()) -> Tries:
         """Those of messages that were claimed; queues whose events are taken ``once`` have none."""
         names = {stored.queue for stored in messages} - once
-        known = {name: each for name, each in tx.policies.all().items() if each.attempts is not None and name in names}
+        known = {
+            name: policy for name, policy in tx.policies.all().items() if policy.attempts is not None and name in names
+        }
         if not known:
             return NO_TRIES
         return cls(known, tx.deliveries.attempts([stored.key for stored in messages if stored.queue in known]))
@@ -43,7 +45,7 @@ class Tries(NamedTuple):
     def judged(self, queue: str, key: int, made: Effects) -> Effects:
         """What comes of a message that may have failed: if it is tried again, nothing; else its error messages."""
         policy = self.policies.get(queue)
-        errors = [] if policy is None else [each for each in made if type(each) is Enqueue and each.failed]
+        errors = [] if policy is None else [effect for effect in made if type(effect) is Enqueue and effect.failed]
         if policy is None or not errors or type(made[0]) is Failed:
             return made
         failure, reason = told(errors[0].body)
@@ -63,7 +65,7 @@ class Tries(NamedTuple):
             for order, made in group.items():
                 if order in judged and judged[order] is not made and not _is_final(judged[order]):
                     gone = {granule for granule, _ in changes(order, made)}
-                    for later in [each for each in judged if each > order and gone & set(by_order[each].granules)]:
+                    for later in [other for other in judged if other > order and gone & set(by_order[other].granules)]:
                         del judged[later]
             yield judged
 

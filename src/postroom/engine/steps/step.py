@@ -282,7 +282,9 @@ def base_of(tx: Transaction, arrivals: Sequence[Arrival], bodies: bool = True) -
         alike = [granule for granule in wanted if granule.kind == kind]
         ids = tx.slices.ids("slicing" if kind == "slice" else "index") if alike else {}
         known = [granule for granule in alike if granule.name in ids]
-        for granule, rows in zip(known, read([(ids[each.name], each.value) for each in known], bodies), strict=True):
+        for granule, rows in zip(
+            known, read([(ids[granule.name], granule.value) for granule in known], bodies), strict=True
+        ):
             sets[granule] = [_document(row) for row in rows if _is_seen(row, granule, bodies)]
     for granule in wanted:
         if granule.kind == "queue":

@@ -76,7 +76,7 @@ def _sent_along(form: Form, name: str, function: functions.Function) -> str:
 
 
 def _as_json(value: Any) -> Any:
-    return [plain(each) for each in value] if isinstance(value, (list, tuple)) else plain(value)
+    return [plain(item) for item in value] if isinstance(value, (list, tuple)) else plain(value)
 
 
 def _refusal(name: str) -> type[BodyError]:

@@ -113,7 +113,7 @@ def unfinished(text: str, file: str) -> Form | None:
                 field = reader._field(words[1:], position)
                 fields.setdefault(field.name, field)
     drawn = dict.fromkeys(blank.name for line in lines for blank in line.blanks)
-    every = [fields.get(each) or FormField(each, Kind.STRING, Rule.FREE) for each in drawn]
+    every = [fields.get(label) or FormField(label, Kind.STRING, Rule.FREE) for label in drawn]
     return Form(name, tuple(lines), tuple(every)) if lines else None
 
 

@@ -218,14 +218,14 @@ class _Work:
         keys = iter(self._complete.keys)
         procedure = self._plan.procedure
         made = []
-        for each in procedure.creations:
-            edition = self._bench.present[each.type]
-            given = {line.field: _sayable(self._value(line.value), edition.form, line.field) for line in each.lines}
+        for creation in procedure.creations:
+            edition = self._bench.present[creation.type]
+            given = {line.field: _sayable(self._value(line.value), edition.form, line.field) for line in creation.lines}
             given = {name: value for name, value in given.items() if value is not None}
             body = created(edition, given, next(keys), procedure.station, self._complete.now)
             check_text(body)
-            made.append(Made(each.name, 0, each.type, edition.version, body))
-        bodies = {each.sketch: each for each in made}
+            made.append(Made(creation.name, 0, creation.type, edition.version, body))
+        bodies = {message.sketch: message for message in made}
         for goal in procedure.destinations:
             if not goal.copy:
                 continue
@@ -246,7 +246,7 @@ def _sayable(value: Any, form: Form, name: str) -> Any:
     if field is None or field.kind is not Kind.STRING or value is None:
         return value
     if isinstance(value, (list, tuple)):
-        return [_sayable(each, form, name) for each in value]
+        return [_sayable(item, form, name) for item in value]
     if isinstance(value, str):
         return value
     return text(value) if _is_scalar(value) else value  # what is no value at all, the field refuses
@@ -258,7 +258,7 @@ def _is_scalar(value: Any) -> bool:
 
 def _told(why: object) -> str:
     """Words of others as an error message can have them."""
-    return "".join(each if in_xml(each) else "\N{REPLACEMENT CHARACTER}" for each in str(why))
+    return "".join(character if in_xml(character) else "\N{REPLACEMENT CHARACTER}" for character in str(why))
 
 
 def functions_of(plans: Iterable[Plan], forms: Iterable[Form], find: Find) -> Functions:

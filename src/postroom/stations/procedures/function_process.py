@@ -45,11 +45,11 @@ def confined(bench: Bench, sets: Sequence[Complete], seconds: float, most: float
         guilty = left.pop(0)
         outcomes.append((guilty.order, _guilt(end, seconds, most)))
         if outcomes[-1][1].is_open:  # its station has to wait for it; others have not
-            behind = [each for each in left if _station(bench, each) == _station(bench, guilty)]
-            outcomes += [(each.order, Outcome(code=LATER)) for each in behind]
-            left = [each for each in left if each not in behind]
+            behind = [working_set for working_set in left if _station(bench, working_set) == _station(bench, guilty)]
+            outcomes += [(working_set.order, Outcome(code=LATER)) for working_set in behind]
+            left = [working_set for working_set in left if working_set not in behind]
         died = False
-    return outcomes + [(each.order, Outcome(code=LATER)) for each in left]
+    return outcomes + [(working_set.order, Outcome(code=LATER)) for working_set in left]
 
 
 def _guilt(end: _End, seconds: float, most: float) -> Outcome:
@@ -103,8 +103,10 @@ def _work(bench: Bench, sets: Sequence[Complete], to: int) -> None:
     """In the child: an answer a line, and then the end, whatever happens."""
     try:
         functions.answer_for_themselves()
-        for each in sets:
-            line = json.dumps((each.order, bench.outcome(each)), ensure_ascii=False, separators=(",", ":")).encode()
+        for working_set in sets:
+            line = json.dumps(
+                (working_set.order, bench.outcome(working_set)), ensure_ascii=False, separators=(",", ":")
+            ).encode()
             view = memoryview(line + b"\n")
             while view:
                 view = view[os.write(to, view) :]

@@ -17,9 +17,9 @@ def packed(cell: Any) -> Any:
     if cell is None or isinstance(cell, (bool, int, float, str)):
         return cell
     if isinstance(cell, list):
-        return [packed(each) for each in cell]
+        return [packed(item) for item in cell]
     if isinstance(cell, tuple):
-        return {"struct": [packed(each) for each in cell]}
+        return {"struct": [packed(item) for item in cell]}
     if isinstance(cell, dict):
         return {"map": [[packed(key), packed(value)] for key, value in cell.items()]}
     if isinstance(cell, Decimal):
@@ -42,7 +42,7 @@ def unpacked(packed_cell: Any) -> Any:
     (Decimal('1.20'), {'a': [1]})
     """
     if isinstance(packed_cell, list):
-        return [unpacked(each) for each in packed_cell]
+        return [unpacked(item) for item in packed_cell]
     if not isinstance(packed_cell, dict):
         return packed_cell
     ((kind, value),) = packed_cell.items()
@@ -50,8 +50,8 @@ def unpacked(packed_cell: Any) -> Any:
 
 
 _UNPACKED: dict[str, Callable[[Any], Any]] = {
-    "struct": lambda value: tuple(unpacked(each) for each in value),
-    "map": lambda value: {_key(unpacked(key)): unpacked(each) for key, each in value},
+    "struct": lambda value: tuple(unpacked(item) for item in value),
+    "map": lambda value: {_key(unpacked(key)): unpacked(item) for key, item in value},
     "decimal": Decimal,
     "timestamp": lambda value: datetime.fromisoformat(value[0]).replace(fold=value[1]),
     "date": date.fromisoformat,

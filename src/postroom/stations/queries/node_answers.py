@@ -134,4 +134,4 @@ def unpacked(column: pyarrow.ChunkedArray) -> NodeAnswer:
 
     batches = [batch for cell in column for batch in pyarrow.ipc.open_stream(cell.as_buffer())]
     table = pyarrow.Table.from_batches(batches, schema=answer_schema())
-    return NodeAnswer(*(each.to_pylist() for each in table.columns))
+    return NodeAnswer(*(part.to_pylist() for part in table.columns))

@@ -234,7 +234,7 @@ class _Query:
 
     def read(self, spark: SparkSession | None, progress: Progress | None) -> tuple[list[KeptImage], list[str]]:
         """All that is in scope and matches: images, and keys of what is damaged."""
-        late = [kept(each) for each in self._met_nowhere()]
+        late = [kept(image) for image in self._met_nowhere()]
         answer = self._collect(spark, progress, whole=True)
         damaged = [key for key, is_damaged in zip(answer.key, answer.damaged, strict=True) if is_damaged]
         if len(answer.key) - len(damaged) + len(late) > IMAGES_MAX:
@@ -242,7 +242,9 @@ class _Query:
         with rarely_collecting():
             types = itertools.repeat(self.plan.type, len(answer.key))
             columns = zip(answer.key, answer.place, types, answer.form, answer.body, strict=True)
-            rows = itertools.compress(columns, (not each for each in answer.damaged)) if damaged else columns
+            rows = (
+                itertools.compress(columns, (not is_damaged for is_damaged in answer.damaged)) if damaged else columns
+            )
             images = [tuple.__new__(KeptImage, row) for row in rows]  # the constructor's half cost counts here
         return images + late, [key_text(key) for key in damaged]
 

@@ -122,7 +122,7 @@ def schema(edition: Edition, rows: Sequence[tuple[Any, ...]] = ()) -> StructType
 
 def _as_decimals(rows: Sequence[tuple[Any, ...]], types: StructType) -> list[tuple[Any, ...]]:
     """Whole numbers as the columns have them that are wider than those of SQL's own."""
-    wide = {place for place, each in enumerate(types) if isinstance(_element(each.dataType), DecimalType)}
+    wide = {place for place, field in enumerate(types) if isinstance(_element(field.dataType), DecimalType)}
     return [tuple(_decimal(cell) if place in wide else cell for place, cell in enumerate(row)) for row in rows]
 
 
@@ -132,17 +132,17 @@ def _element(kind: DataType) -> DataType:
 
 def _decimal(cell: Any) -> Any:
     if isinstance(cell, list):
-        return [_decimal(each) for each in cell]
+        return [_decimal(item) for item in cell]
     return Decimal(cell) if isinstance(cell, int) else cell
 
 
 def _wide_enough(kind: DataType, name: str, cells: Sequence[Any]) -> DataType:
     """Messages of older versions may have larger whole numbers than are let in now; decimals have any size."""
     numbers = [
-        Decimal(each)
+        Decimal(number)
         for cell in cells
-        for each in (cell if isinstance(cell, list) else [cell])
-        if each is not None and not _fits(kind, each)
+        for number in (cell if isinstance(cell, list) else [cell])
+        if number is not None and not _fits(kind, number)
     ]
     if not numbers:
         return kind
@@ -187,12 +187,12 @@ def _rows(edition: Edition, kept: Sequence[KeptImage]) -> Iterator[tuple[Any, ..
 
 
 def _cells(kind: Kind, some: Sequence[Scalar]) -> list[Any]:
-    return [each if kind in _TYPES else text(each) for each in some]
+    return [scalar if kind in _TYPES else text(scalar) for scalar in some]
 
 
 def _plain(cell: Any) -> Any:
     if isinstance(cell, (list, tuple)):
-        return [_plain(each) for each in cell]
+        return [_plain(item) for item in cell]
     if cell is None or isinstance(cell, (bool, int, float, str)):
         return cell
     if isinstance(cell, Decimal):

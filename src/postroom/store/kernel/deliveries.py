@@ -198,7 +198,9 @@ class Deliveries:
 
     def put_aside(self) -> Callable[[Queue], tuple[int, int, int]]:
         """Answers for each queue how many messages are leased, wait for their time, and for others of the same key."""
-        counts: list[dict[int, int]] = [dict(self._session.rows(each)) for each in (_COUNTED, _DELAYED, _BLOCKED)]
+        counts: list[dict[int, int]] = [
+            dict(self._session.rows(statement)) for statement in (_COUNTED, _DELAYED, _BLOCKED)
+        ]
         return lambda queue: (counts[0].get(queue.id, 0), counts[1].get(queue.id, 0), counts[2].get(queue.id, 0))
 
     def inside(self, queue: Queue, most: int = 1) -> int:
@@ -234,7 +236,7 @@ class Deliveries:
 
     def next_change(self, queue: Queue) -> int | None:
         """When time alone will bring a message of a queue back."""
-        moments = [self._session.value(each, (queue.id,)) for each in (_FIRST_END, _FIRST_DUE, _FIRST_EXPIRY)]
+        moments = [self._session.value(statement, (queue.id,)) for statement in (_FIRST_END, _FIRST_DUE, _FIRST_EXPIRY)]
         return min((moment for moment in moments if moment is not None), default=None)
 
     def is_ready(self, queue: Queue, policy: Policy) -> bool:
@@ -272,7 +274,7 @@ class Deliveries:
         """The queue's row is locked. Messages whose key is taken leave the way of those behind them."""
         if policy.order == STRICT:
             (*head,) = [] if self._session.row(_HAS_ANY, (queue.id,)) else self._found(self._keys(queue, 1))
-            return [each for each in head if not self._session.row(_DELAYED_BEFORE, (queue.id, each.position))]
+            return [stored for stored in head if not self._session.row(_DELAYED_BEFORE, (queue.id, stored.position))]
         for _ in range(LANE_LOOKS_MAX):
             claimed: list[Stored] = []
             lanes: set[str | None] = set()
@@ -387,15 +389,15 @@ class Deliveries:
     def lapse(self, queue: Queue, *, owners: bool) -> list[Stored]:
         """Give back what nobody will end any more: its time is over or, if ``owners`` are looked at, its process."""
         past = [Delivery(*row) for row in self._session.rows(_PAST, (queue.id, self._session.now, DELIVERIES_DUE_MAX))]
-        why = {each.fence: "its lease ran out" for each in past}
+        why = {delivery.fence: "its lease ran out" for delivery in past}
         if owners:
             gone = [row[0] for row in self._session.rows(_OWNERS, (queue.id,)) if is_alive(row[0]) is False]
-            dead = [each for owner in gone for each in self.of_owner(owner) if each.queue == queue.id]
-            past += [each for each in dead if each.fence not in why]
+            dead = [delivery for owner in gone for delivery in self.of_owner(owner) if delivery.queue == queue.id]
+            past += [delivery for delivery in dead if delivery.fence not in why]
         ended = []
-        for each in past:
+        for delivery in past:
             try:
-                ended.append(self.fail(each.fence, why.get(each.fence, "its process ended"), verb="lapse")[0])
+                ended.append(self.fail(delivery.fence, why.get(delivery.fence, "its process ended"), verb="lapse")[0])
             except LeaseOver:  # someone else was first
                 continue
         return ended

@@ -139,7 +139,7 @@ def server_digest(
     What is None is left out: such a line has few forms.
     """
     parts = (message, prior, at, verb, source, target, actor, detail)
-    text = "\x1f".join(str(each) for each in parts if each is not None)
+    text = "\x1f".join(str(part) for part in parts if part is not None)
     return b"\x01" + sha256(text.encode()).digest()[: _SERVERS - 1]
 
 

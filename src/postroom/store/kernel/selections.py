@@ -156,7 +156,7 @@ class Selections:
         """Entries that should be there and are not, and those that are and should not be; up to so many of each."""
         if self._session.row(_ANY) is None:
             return [], []
-        missing, left_over = (self._session.rows(each, (limit,)) for each in (_MISSING, _LEFT_OVER))
+        missing, left_over = (self._session.rows(statement, (limit,)) for statement in (_MISSING, _LEFT_OVER))
         return [Entry(*row) for row in missing], [Entry(*row) for row in left_over]
 
     def rebuild(self) -> None:

@@ -196,10 +196,10 @@ class ExpressLane(Store):
                     if not all(send.done for send in sends):  # else another thread has sent them meanwhile
                         self._send_waiting()
         finally:
-            for each in sends:
-                if not each.done:  # nobody waits for it any more
+            for send in sends:
+                if not send.done:  # nobody waits for it any more
                     with suppress(ValueError):
-                        self._waiting.remove(each)
+                        self._waiting.remove(send)
         return [send.outcome for send in sends]
 
     def _send_waiting(self) -> None:
@@ -228,7 +228,7 @@ class ExpressLane(Store):
             guard.forbid_recovery()
             counts: dict[int, _Counts | None] = {}
             rows: list[_Put] = []
-            outcomes = [self._put_one(each.sending, counts, rows) for each in group]
+            outcomes = [self._put_one(send.sending, counts, rows) for send in group]
             self._write(rows)
             if all(outcome is None or isinstance(outcome, PostroomError) for outcome in outcomes):
                 execute("ROLLBACK")
@@ -246,8 +246,8 @@ class ExpressLane(Store):
             outcomes, counts = [None] * len(group), {}
         except BaseException as error:
             self._fail_express("send", error, committing)
-        for each, outcome in zip(group, outcomes, strict=True):
-            each.outcome, each.done = outcome, True
+        for send, outcome in zip(group, outcomes, strict=True):
+            send.outcome, send.done = outcome, True
         return any(count is not None and count.waking for count in counts.values())
 
     def _put_one(
@@ -297,13 +297,13 @@ class ExpressLane(Store):
 
     def _tell_failure(self, group: Sequence[_Waiting], error: BaseException) -> None:
         """What went wrong with the commit of all is told to each; before it, each is tried by itself the long way."""
-        for each in group:
+        for send in group:
             if isinstance(error, PostroomError) and (len(group) == 1 or error.happened != "no" or self.stopped):
-                each.outcome = type(error)(**error.facts)
-                each.outcome.__cause__ = error.__cause__
+                send.outcome = type(error)(**error.facts)
+                send.outcome.__cause__ = error.__cause__
             elif isinstance(error, Exception) and len(group) == 1:
-                each.outcome = error
-            each.done = True
+                send.outcome = error
+            send.done = True
         if not isinstance(error, Exception):
             raise error  # this thread was told to stop, not those that wait for it
 

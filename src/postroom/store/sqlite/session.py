@@ -116,8 +116,8 @@ class SqliteSession(Session):
 def with_rows(statement: str, rows: int) -> str | None:
     """A statement of one row as one of several, whose values follow each other; None if it has no such form."""
     if isinstance(statement, Statement) and statement.several is not None:
-        words, each = statement.several
-        return words.format(rows=", ".join([each] * rows))
+        words, group = statement.several
+        return words.format(rows=", ".join([group] * rows))
     plain = _PLAIN_INSERT.match(statement)
     return None if plain is None else plain.group(1) + ", ".join([plain.group(2)] * rows)
 

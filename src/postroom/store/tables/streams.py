@@ -38,7 +38,7 @@ class Streams:
         return [_stream(row) for row in self._session.rows(_ALL)]
 
     def find(self, name: str) -> Stream | None:
-        return next((each for each in self.all() if each.name == name), None)
+        return next((stream for stream in self.all() if stream.name == name), None)
 
     def put(self, stream: Stream) -> None:
         name, sources, checkpoint, batch, version, done = stream

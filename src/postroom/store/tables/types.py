@@ -51,7 +51,11 @@ class TypeVersion(NamedTuple):
 def every_type(tx: Transaction, older: bool) -> list[TypeVersion]:
     """The types of a room by name, or with ``older`` all that they ever were, oldest first."""
     versions = [version for version, _, _ in tx.definitions.versions()] if older else [tx.definitions.version()]
-    types = {(each.name, each.since): _type(each) for v in versions for each in tx.definitions.of_kind(TYPE, v)}
+    types = {
+        (definition.name, definition.since): _type(definition)
+        for v in versions
+        for definition in tx.definitions.of_kind(TYPE, v)
+    }
     return [TypeVersion(type, since) for (_, since), type in sorted(types.items(), key=lambda item: item[0])]
 
 
