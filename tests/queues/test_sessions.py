@@ -66,6 +66,28 @@ def test_a_receive_is_final_with_the_next_send_in_the_same_commit(room: Postroom
     assert room.journal.verify().differences == ()
 
 
+def test_a_send_that_no_queue_takes_makes_nothing_final(room: Postroom, session: QueueSession) -> None:
+    room.queues.send_segments("out", ["one", "two"])
+    reader = room.queues.session()
+    assert reader.receive(OUT, segment=True).message.body == "one"  # type: ignore[union-attr]
+    room.queues.disable("other", password="PW")
+    room.send("in", "order")
+    assert session.receive(IN).message.body == "order"  # type: ignore[union-attr]
+    for destination, refusal in ((OUT, "91"), (OTHER, "92"), (("nowhere",), "20")):
+        assert session.send([destination], "answer") == [refusal]
+    session.close(orderly=False)
+    assert bodies(room, "in") == ["order"]
+    reader.close()
+
+
+def test_a_send_that_some_queue_takes_is_final(room: Postroom, session: QueueSession) -> None:
+    room.send("in", "order")
+    session.receive(IN)
+    assert session.send([("nowhere",), OUT], "answer") == ["20", "00"]
+    session.close(orderly=False)
+    assert (bodies(room, "in"), bodies(room, "out")) == ([], ["answer"])
+
+
 @pytest.mark.parametrize("orderly", [True, False])
 def test_what_was_received_last_is_back_unless_the_program_ended_in_order(
     room: Postroom, session: QueueSession, orderly: bool

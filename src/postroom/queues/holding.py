@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from postroom.errors import (
-    PasswordMissing,
-    PasswordWrong,
-)
+from postroom.errors import PasswordMissing, PasswordWrong, PostroomError
 from postroom.model.password import verify_password
 from postroom.queues import locks, status
 from postroom.queues.addressing import (
@@ -39,6 +36,34 @@ class HoldVerbs(QueueUser):
         something would change.
         """
         names = names_of(queue)
+        secret = self._secret(names, wanted, password)
+        if secret is None:
+            return Held((), status.ALREADY)
+        return self._store.transact("hold", lambda tx: Held(self._held(tx, names, wanted, secret)))
+
+    def hold_each(self, queues: Sequence[Names], wanted: Hold, password: str) -> list[str]:
+        """Hold or release several destinations in one commit, as COBOL does; answers with the status of each.
+
+        Nothing is done if the password is wrong for one of them.
+        """
+        keys, secrets = list[str](), dict[Names, str]()
+        for names in map(names_of, queues):
+            try:
+                secret = self._secret(names, wanted, password)
+            except PostroomError as refusal:
+                keys.append(refusal.status)
+            else:
+                keys.append(status.ALREADY if secret is None else status.DONE)
+                if secret is not None:
+                    secrets[names] = secret
+        if status.PASSWORD not in keys and secrets:
+            self._store.transact(
+                "hold", lambda tx: [self._held(tx, names, wanted, secret) for names, secret in sorted(secrets.items())]
+            )
+        return keys
+
+    def _secret(self, names: Names, wanted: Hold, password: Password) -> str | None:
+        """What the password was checked against; None if there is nothing to do."""
 
         def look(tx: Transaction) -> tuple[bool, str | None, str | None]:
             queues = locks.unlocked(tx, queues_of(tx, names))
@@ -48,7 +73,7 @@ class HoldVerbs(QueueUser):
 
         already, secret, level = self._store.read(look)
         if already and (secret is None or not password or callable(password)):
-            return Held((), status.ALREADY)
+            return None
         if secret is None:
             advice = f"name {level}, which has one" if level else _ADVICE
             raise PasswordMissing(queue=shown(names), advice=advice)
@@ -56,23 +81,21 @@ class HoldVerbs(QueueUser):
         if not verify_password(secret, given.rstrip(" ")):
             self._store.transact("hold", lambda tx: self._denied(tx, names))
             raise PasswordWrong(queue=shown(names), source="")
-        if already:
-            return Held((), status.ALREADY)
+        return None if already else secret
 
-        def work(tx: Transaction) -> Held:
-            if tx.principals.secret(PRINCIPAL, path_of(tx, names)) != secret:
-                raise PasswordWrong(queue=shown(names), source="")  # it was changed while we checked
-            changed = []
-            for candidate in queues_of(tx, names):
-                queue = holdable(tx, candidate, names)
-                locks.refuse_locked(tx, queue)
-                if queue.hold != wanted:
-                    tx.queues.hold(queue, wanted)
-                    changed.append(queue.name)
-            tx.wake()
-            return Held(tuple(changed))
-
-        return self._store.transact("hold", work)
+    def _held(self, tx: Transaction, names: Names, wanted: Hold, secret: str) -> tuple[str, ...]:
+        """The queues that were changed."""
+        if tx.principals.secret(PRINCIPAL, path_of(tx, names)) != secret:
+            raise PasswordWrong(queue=shown(names), source="")  # it was changed while we checked
+        changed = []
+        for candidate in queues_of(tx, names):
+            queue = holdable(tx, candidate, names)
+            locks.refuse_locked(tx, queue)
+            if queue.hold != wanted:
+                tx.queues.hold(queue, wanted)
+                changed.append(queue.name)
+        tx.wake()
+        return tuple(changed)
 
     def _denied(self, tx: Transaction, names: Names) -> None:
         for queue in queues_of(tx, names)[:1]:

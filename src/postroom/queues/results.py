@@ -61,6 +61,11 @@ class Distributed(NamedTuple):
     deliveries: tuple[Delivery, ...]
     status: str
 
+    @property
+    def sent(self) -> bool:
+        """Whether any queue took its message."""
+        return any(delivery.key is not None for delivery in self.deliveries)
+
     def as_dict(self) -> dict[str, Any]:
         return {
             "status": self.status,

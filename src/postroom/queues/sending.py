@@ -247,7 +247,10 @@ class SendVerbs(QueueUser):
         *,
         unsaid: bool = False,
     ) -> Distributed:
-        """To each of several queues a message of its own, in one commit; and what was received before is final."""
+        """To each of several queues a message of its own, in one commit.
+
+        What was received before is final with it, unless no queue took its message: then nothing was done.
+        """
         sent = None if source is not None or unsaid else self._answer_express(given, unconfirmed)
         return sent or self._distribute_each(given, unconfirmed, source, unsaid)
 
@@ -270,14 +273,15 @@ class SendVerbs(QueueUser):
         self, given: Sequence[tuple[Names, Draft]], unconfirmed: Unconfirmed | None, source: str | None, unsaid: bool
     ) -> Distributed:
         def work(tx: Transaction) -> Distributed:
-            if unconfirmed is not None:
-                unconfirmed.confirm(tx)
             if source is not None:
                 sources.admitted(tx, source)
-            return self._deliver(tx, given, unsaid)
+            done = self._deliver(tx, given, unsaid)
+            if unconfirmed is not None and done.sent:
+                unconfirmed.confirm(tx)
+            return done
 
         done = self._store.transact("distribute", work)
-        if unconfirmed is not None:
+        if unconfirmed is not None and done.sent:
             unconfirmed.taken = []
         return done
 

@@ -121,3 +121,11 @@ def test_a_room_that_is_chosen_by_the_working_directory(cobc: str, tmp_path: Pat
     for name, count in (("here", 0), ("there", 1)):
         with postroom.open(str(tmp_path / name / "postroom.db")) as room:
             assert room.count("q").queues[0].processed == count
+
+
+@pytest.mark.parametrize("standard", ["cobol85", "xopen", "ibm", "cobol2014"])
+def test_every_standard_of_the_compiler_knows_our_calls(cobc: str, tmp_path: Path, standard: str) -> None:
+    file = tmp_path / "p.cob"
+    file.write_text(BROKEN.replace('COPY "area.cpy".', "01 A PIC X.").replace("MOVE NOWHERE TO A", "STOP RUN"))
+    build(file, tmp_path / "p", Options(), standard)
+    assert (tmp_path / "p").is_file()

@@ -44,12 +44,15 @@ def test_replacing_takes_words_literals_and_pseudo_text(tmp_path: Path) -> None:
         ("COPY line REPLACING A C.", "P.cob:1:23"),
         ("COPY line REPLACING ==A BY B.", "P.cob:1:1"),
         ("COPY line MORE.", "P.cob:1:11"),
-        ("COPY self.", "self.cpy:1:1"),
+        ("COPY self.", "self.cpy:1:6"),
+        ("COPY ping.", "pong.cpy:1:1"),
     ],
 )
 def test_a_copy_that_is_not_understood_has_a_place(tmp_path: Path, text: str, place: str) -> None:
     (tmp_path / "line.cpy").write_text("01 A.\n")
     (tmp_path / "self.cpy").write_text("COPY self.\n")
+    (tmp_path / "ping.cpy").write_text("COPY pong.\n")
+    (tmp_path / "pong.cpy").write_text("COPY ping.\n")
     with pytest.raises(CobolInvalid) as refused:
         copied(tmp_path, text)
     assert str(refused.value.facts["where"]).endswith(place)

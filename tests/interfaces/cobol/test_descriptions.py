@@ -72,6 +72,12 @@ def test_a_record_is_the_storage_and_others_redefine_it() -> None:
     assert "02 S PIC X(2)." in text
 
 
+@pytest.mark.parametrize("filler", ["FILLER ", ""])
+def test_a_record_that_redefines_by_itself_does_so_once(filler: str) -> None:
+    text = storage(f"CD C FOR INPUT.\n01 R PIC X(87).\n01 {filler}REDEFINES R.\n  02 Q PIC X(12).")
+    assert text.count("REDEFINES R") == 1
+
+
 @pytest.mark.parametrize(
     ("entry", "column"),
     [
@@ -87,6 +93,8 @@ def test_a_record_is_the_storage_and_others_redefine_it() -> None:
         ("CD C FOR INPUT. CD C FOR INPUT.", 20),
         ("CD C FOR INITIAL INPUT. CD D FOR INITIAL INPUT.", 25),
         ("MOVE A TO B.", 1),
+        ("CD C FOR INPUT. 01 R. 02 Q PIC X(12). 02 FILLER PIC X(60).", 17),
+        ("CD C FOR OUTPUT. 01 R. 02 A PIC X(10). 02 D OCCURS 2 TIMES. 03 E PIC X. 03 F PIC X(11).", 18),
     ],
 )
 def test_an_entry_that_is_not_understood_has_a_place(entry: str, column: int) -> None:

@@ -11,7 +11,7 @@ from postroom.interfaces.cobol.precompiler import Options, precompile, read_card
 from postroom.interfaces.cobol.source import Layout
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "cobol"
-MADE = ("01", "02", "03", "BY", "CALL", "MOVE", "STRING", "RETURNING", "END-STRING", "CONTINUE")
+MADE = ("01", "02", "03", "BY", "CALL", "MOVE", "RETURNING", "IF", "ELSE", "END-IF")
 CD = "COMMUNICATION SECTION.\nCD I FOR INITIAL INPUT.\n"
 
 
@@ -95,3 +95,20 @@ def test_a_program_that_is_cut_off_is_refused_with_a_place_or_has_no_open_end(tm
     except CobolInvalid as refused:
         where = refused.facts["where"]
     assert where.startswith(f"{file}:") if where else "COMMUNICATION" not in text
+
+
+def test_a_debugging_line_is_translated_and_stays_one(tmp_path: Path) -> None:
+    program = """\
+       IDENTIFICATION DIVISION.
+       DATA DIVISION.
+       COMMUNICATION SECTION.
+       CD O FOR OUTPUT.
+       PROCEDURE DIVISION.
+      D    SEND O WITH EMI.
+           STOP RUN.
+"""
+    lines = made(tmp_path, program)
+    place = next(place for place, line in enumerate(lines) if "postroom_send" in line)
+    assert all(line.startswith(">>D") for line in lines[place - 1 : place + 2] if not line.startswith("#line"))
+    with pytest.raises(CobolInvalid, match=r"p\.cob:6:17: X is no CD"):
+        made(tmp_path, program.replace("SEND O", "SEND X"))

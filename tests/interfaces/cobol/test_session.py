@@ -18,6 +18,7 @@ QUEUES = """
    02 SUB-QUEUE-1 (B)
 01 OUTPUT-QUEUE (OUT) PASSWORD IS "OUTKEY"
 01 OUTPUT-QUEUE (OUT2) PASSWORD IS "OUTKEY"
+01 OUTPUT-QUEUE (OUT3) PASSWORD IS "OTHER"
 99
 """
 SEGMENT, NO_WAIT = 1, 2
@@ -183,6 +184,9 @@ def test_queues_and_destinations_are_switched_by_their_password(it: Postroom, pr
     program.to("OUT", "OUT2")
     assert (program.switch("D", 2, "OUTKEY"), program.errors(2)) == ("00", "00")
     assert (program.switch("D", 2, "GUESS"), program.errors(2)) == ("40", "99")
+    program.to("OUT", "OUT3")
+    assert (program.switch("E", 2, "OUTKEY"), program.errors(2)) == ("40", "09")
+    assert it.queues.count("OUT").queues[0].hold.label == "output only"  # nothing was done
     program.to("OUT", "NOWHERE")
     assert (program.switch("D", 2, "OUTKEY"), program.errors(2)) == ("80", "51")
     program.to("OUT", count=0)

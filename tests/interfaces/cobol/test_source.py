@@ -27,13 +27,34 @@ def test_a_fixed_program_keeps_its_lines_and_columns() -> None:
     assert lines[0] == "       IDENTIFICATION DIVISION."
     assert lines[1] == ""
     assert lines[2] == '       01  LONG PIC X(70) VALUE "ON PAGE XIII-21, PARAGRAPH ABCDEFGHIJKL5.4 AND ""MORE""".'
-    assert lines[3:] == ["", "       MOVE LONG-WORD TO X.", "", ">>D DISPLAY X."]
+    assert lines[3:] == ["", "       MOVE LONG-WORD TO X.", "", ">>D    DISPLAY X."]
 
 
 def test_a_literal_that_is_continued_goes_to_column_72() -> None:
     line = '       01  A PIC X(60) VALUE "ENDS EARLY'
     assert len(line) < 72
     assert f'"ENDS EARLY{" " * (72 - len(line))}HERE".' in texts(line + '\n      -    "HERE".\n', Layout.FIXED)[0]
+
+
+def test_a_literal_over_three_lines_has_the_columns_of_each() -> None:
+    lines = ['       01  A PIC X(200) VALUE "FIRST', '      -      "SECOND', '      -    "THIRD".']
+    first, second = (line.ljust(72).partition('"')[2] for line in lines[:2])
+    assert f'"{first}{second}THIRD".' in texts("\n".join(lines), Layout.FIXED)[0]
+
+
+def test_a_comment_entry_may_say_anything() -> None:
+    program = """\
+       IDENTIFICATION DIVISION.
+       PROGRAM-ID. P.
+       AUTHOR. J. O'BRIEN AND "OTHERS.
+           DATA AND PROCEDURE ARE WORDS HERE.
+       DATA DIVISION.
+"""
+    assert [text.strip() for text in texts(program, Layout.FIXED) if text] == [
+        "IDENTIFICATION DIVISION.",
+        "PROGRAM-ID. P.",
+        "DATA DIVISION.",
+    ]
 
 
 def test_free_lines_lose_their_comments_only() -> None:

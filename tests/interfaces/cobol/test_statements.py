@@ -69,13 +69,24 @@ def test_a_statement_becomes_a_call(written: str, becomes: str) -> None:
     assert statement(written) == " ".join(becomes.split())
 
 
-def test_no_data_and_with_data_become_phrases_that_end_alike() -> None:
-    text = statement("IF A RECEIVE I MESSAGE INTO B NO DATA ADD 1 TO C WITH DATA ADD 2 TO C END-RECEIVE ELSE GO TO D.")
-    assert text.endswith(" ON OVERFLOW ADD 1 TO C CONTINUE NOT ON OVERFLOW ADD 2 TO C END-STRING ELSE GO TO D.")
-    assert "BY VALUE 2 RETURNING" in text
-    text = statement("RECEIVE I MESSAGE INTO B WITH DATA ADD 2 TO C.")
-    assert "BY VALUE 0 RETURNING" in text
-    assert text.endswith("NOT ON OVERFLOW ADD 2 TO C.")
+@pytest.mark.parametrize(
+    ("written", "becomes"),
+    [
+        (
+            "IF A RECEIVE I MESSAGE INTO B NO DATA ADD 1 TO C WITH DATA ADD 2 TO C END-RECEIVE ELSE GO TO D.",
+            "IF A {no} ADD 1 TO C ELSE ADD 2 TO C END-IF ELSE GO TO D.",
+        ),
+        ("IF A RECEIVE I MESSAGE INTO B NO DATA ADD 1 TO C ELSE GO TO D.", "IF A {no} ADD 1 TO C END-IF ELSE GO TO D."),
+        ("IF A RECEIVE I MESSAGE INTO B NO DATA ADD 1 TO C END-IF.", "IF A {no} ADD 1 TO C END-IF END-IF."),
+        ("RECEIVE I MESSAGE INTO B NO DATA IF A GO TO C END-RECEIVE.", "{no} IF A GO TO C END-IF END-IF."),
+        ("RECEIVE I MESSAGE INTO B NO DATA IF A GO TO C DATA GO TO D.", "{no} IF A GO TO C END-IF ELSE GO TO D."),
+        ("RECEIVE I MESSAGE INTO B WITH DATA ADD 2 TO C.", "{yes} ADD 2 TO C."),
+    ],
+)
+def test_no_data_and_with_data_become_an_if_that_ends_where_they_end(written: str, becomes: str) -> None:
+    no = call("receive", f"{IN} {area('B')} BY VALUE 2") + " IF POSTROOM-RESULT = 1"
+    yes = call("receive", f"{IN} {area('B')} BY VALUE 0") + " IF POSTROOM-RESULT NOT = 1"
+    assert statement(written) == " ".join(becomes.format(no=no, yes=yes).split())
 
 
 def test_other_statements_keep_their_lines() -> None:
@@ -98,6 +109,13 @@ def test_other_statements_keep_their_lines() -> None:
         ("RECEIVE I MESSAGE INTO .", 24, "syntax"),
         ("RECEIVE I MESSAGE INTO A NO MAIL.", 29, "syntax"),
         ("RECEIVE I MESSAGE INTO A (1.", 26, "syntax"),
+        ('RECEIVE I MESSAGE INTO "LITERAL".', 24, "syntax"),
+        ("RECEIVE I MESSAGE INTO SPACES.", 24, "syntax"),
+        ("RECEIVE I MESSAGE INTO A WITH NO DATA STOP RUN.", 26, "syntax"),
+        ("RECEIVE I MESSAGE INTO A FROBNICATE.", 26, "syntax"),
+        ("SEND O FROM A WITH SPACE.", 20, "syntax"),
+        ("SEND O FROM A EMI FROBNICATE.", 19, "syntax"),
+        ("DISABLE OUTPUT TERMINAL O.", 16, "cd-unknown"),
         ("SEND O.", 1, "syntax"),
         ("SEND I FROM A.", 6, "cd-kind"),
         ("SEND O FROM A WITH EMI REPLACING PAGE.", 34, "syntax"),

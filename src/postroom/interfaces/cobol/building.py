@@ -20,6 +20,10 @@ def build(file: Path, target: Path, options: Options, standard: str | None = Non
     _compiled(file, text, target, standard)
 
 
+#: What our calls are written with, in standards that do not know it.
+_WORDS = ("BINARY-LONG", "RETURNING", "OMITTED", "COMMAND-LINE")
+
+
 def built(file: Path, options: Options, standard: str | None = None) -> Path:
     """The same in a folder of the user's; made if it is not there."""
     text = precompile(file, options)
@@ -42,7 +46,7 @@ def _compiled(file: Path, text: str, target: Path, standard: str | None) -> None
     with tempfile.TemporaryDirectory(prefix="postroom-") as folder:
         program = Path(folder) / f"{file.stem}.cob"
         program.write_bytes(text.encode(errors="surrogateescape"))
-        options = [] if standard is None else [f"-std={standard}"]
+        options = [] if standard is None else [f"-std={standard}", *(f"-freserved={word}" for word in _WORDS)]
         compiler.build_program(program, library(), target, file, options)
 
 

@@ -21,12 +21,13 @@ class Library(NamedTuple):
     layout: Layout
     cards: Mapping[str, str]
 
-    def find(self, name: str) -> Path | None:
+    def find(self, name: str, within: str) -> Path | None:
+        """The file of a copybook; it is never the file that asks for it."""
         for folder in self.folders:
             for spelling in (name, name.lower(), name.upper()):
                 for ending in _ENDINGS:
                     file = folder / (spelling + ending)
-                    if file.is_file():
+                    if file.is_file() and file.resolve() != Path(within).resolve():
                         return file
         return None
 
@@ -66,7 +67,7 @@ def _copied(tokens: Sequence[Token], place: int, library: Library, depth: int) -
     name = _at(tokens, at, copy)
     if name.kind not in ("word", "literal"):
         fail(name.position, f"the name of a copybook is expected, not {name.text}", "copy")
-    file = library.find(name.text.strip("\"'"))
+    file = library.find(name.text.strip("\"'"), copy.position.file)
     if file is None:
         fail(name.position, f"there is no copybook {name.text}; say where they are with -I FOLDER", "copy")
     at += 1

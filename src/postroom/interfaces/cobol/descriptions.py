@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from postroom.interfaces.cobol.areas import DESTINATION_SIZE, INPUT_SIZE, IO_SIZE, NAME_SIZE, OUTPUT_HEAD
+from postroom.interfaces.cobol.pictures import record_size
 from postroom.interfaces.cobol.source import fail
 from postroom.interfaces.cobol.tokens import Edits, Token
 from postroom.limits import COBOL_TEXT_MAX
@@ -138,6 +139,8 @@ def read_entry(tokens: Sequence[Token], at: int, number: int, edits: Edits) -> t
     if period.kind != "period":
         fail(period.position, f"a period is expected, not {period.text}", "cd")
     record, owners, end = _records(tokens, entry.at, number, edits)
+    if record is not None:
+        _check_size(tokens[entry.at : end], kind, clauses.occurs)
     own = f"POSTROOM-CD-{number}"
     if record is None or clauses.names or clauses.occurs:
         text = _storage(own, record, kind, clauses)
@@ -221,17 +224,29 @@ def _records(tokens: Sequence[Token], at: int, number: int, edits: Edits) -> tup
     return first, owners, at
 
 
+def _check_size(record: Sequence[Token], kind: str, occurs: int | None) -> None:
+    """Raise unless the record of a CD is as long as the standard says; one that pictures do not tell is let through."""
+    size = record_size(record)
+    if size is None:
+        return
+    wanted = size_of(kind, occurs or max(1, (size - OUTPUT_HEAD) // DESTINATION_SIZE))
+    if size != wanted:
+        fail(record[0].position, f"the record has {size} characters; one of a CD FOR {kind} has {wanted}", "cd")
+
+
 def _record(tokens: Sequence[Token], at: int, first: str | None, number: int, edits: Edits) -> str:
     """A record that is the first one's storage, or redefines it: its name, which it gets if it has none."""
     token = tokens[at + 1]
     nameless = token.kind == "period" or token.word in ("FILLER", "PIC", "PICTURE", "REDEFINES", "USAGE", "VALUE")
     name = f"POSTROOM-RECORD-{number}-{at}" if nameless else token.text
+    follows = tokens[at + (1 if nameless and token.word != "FILLER" else 2)]
+    redefining = "" if first is None or follows.word == "REDEFINES" else f" REDEFINES {first}"
     if token.word == "FILLER":
-        edits.replace([token], name if first is None else f"{name} REDEFINES {first}")
+        edits.replace([token], name + redefining)
     elif nameless:
-        edits.insert_after(tokens[at], f" {name}" if first is None else f" {name} REDEFINES {first}")
-    elif first is not None and tokens[at + 2].word != "REDEFINES":
-        edits.insert_after(token, f" REDEFINES {first}")
+        edits.insert_after(tokens[at], f" {name}{redefining}")
+    elif redefining:
+        edits.insert_after(token, redefining)
     return name
 
 

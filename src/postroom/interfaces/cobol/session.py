@@ -24,6 +24,7 @@ from postroom.queues import status
 from postroom.queues.results import QueueCount, Received
 from postroom.queues.segments import SOURCE, Area, End
 from postroom.room import Postroom
+from postroom.store.kernel.queues import Hold
 
 #: Bits of a receive.
 SEGMENT, NO_WAIT = 1, 2
@@ -227,19 +228,15 @@ class CobolSession:
         cd = OutputDescription(call.fields[0])
         destinations, key = self._destinations(cd)
         if key is None:
-            key = _tell(cd, [self._switch_output(name, disable, password) for name in destinations])
+            wanted = Hold.OUTPUT if disable else Hold.NONE
+            try:
+                known = [(name,) for name in destinations if name]
+                answers = iter(self._session.verbs.hold_each(known, wanted, password))
+                key = _tell(cd, [next(answers) if name else status.UNKNOWN for name in destinations])
+            except PostroomError as error:
+                key = _status_of(error)
         cd.write("status", key)
         return DATA, [bytes(cd.area)]
-
-    def _switch_output(self, name: str, disable: bool, password: str) -> str:
-        queues = self._room.queues
-        if not name:
-            return status.UNKNOWN
-        try:
-            held = queues.disable(name, password=password, output_only=True) if disable else None
-            return (held or queues.enable(name, password=password)).status
-        except PostroomError as error:
-            return _status_of(error)
 
     def _count(self, call: Call) -> tuple[int, list[bytes]]:
         cd = InputDescription(call.fields[0])

@@ -15,8 +15,10 @@ from postroom.errors import CobolInvalid
 from postroom.model.definitions import Position, Problem, refuse
 
 _COMMENT_ENTRIES = {"AUTHOR", "INSTALLATION", "DATE-WRITTEN", "DATE-COMPILED", "SECURITY", "REMARKS"}
-_HEADERS = {"PROGRAM-ID", "ENVIRONMENT", "DATA", "PROCEDURE", "IDENTIFICATION", "ID"}
-_FIRST = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)")
+_DIVISIONS = {"ENVIRONMENT", "DATA", "PROCEDURE", "IDENTIFICATION", "ID"}
+_FIRST = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)(?:\s+([A-Za-z]+))?")
+DEBUGGING = ">>D    "  # begins a line that is compiled in debugging mode only
+_WIDTH = 65  # of the text of a fixed line, in columns 8 to 72
 _WORD = re.compile(r"\"[^\"]*\"?|'[^']*'?|[A-Za-z0-9_-]+")
 
 
@@ -55,8 +57,10 @@ def layout_of(text: str) -> Layout:
 
 def read_lines(text: str, file: str, layout: Layout, cards: Mapping[str, str] | None = None) -> list[Line]:
     """The lines of a program. ``cards`` has words that an installation replaces by its own."""
-    pieces = _fixed(text, file) if layout is Layout.FIXED else _free(text, file)
-    lines = _without_entries(pieces)
+    lines = _without_entries(_fixed(text, file) if layout is Layout.FIXED else _free(text, file))
+    for line in lines:
+        if layout is Layout.FIXED and (quote := _open_quote(line.text)):
+            fail(line.position(line.text.rindex(quote)), "a literal does not end", "literal")
     if not cards:
         return lines
     return [line._replace(text=_WORD.sub(lambda match: cards.get(match[0], match[0]), line.text)) for line in lines]
@@ -67,7 +71,7 @@ def _free(text: str, file: str) -> Iterable[Line]:
         yield Line(file, number, raw if raw.lstrip().startswith(">>") else _uncommented(raw.expandtabs(8)).rstrip())
 
 
-def _fixed(text: str, file: str) -> Iterable[Line]:
+def _fixed(text: str, file: str) -> list[Line]:
     lines: list[Line] = []
     begun = -1  # the line that a continuation goes on
     for number, raw in enumerate(text.splitlines(), 1):
@@ -84,16 +88,13 @@ def _fixed(text: str, file: str) -> Iterable[Line]:
             lines.append(Line(file, number, ""))
         elif indicator in ("", " ", "D", "d"):
             text_of = _uncommented(content)
-            mark = ">>D " if indicator in ("D", "d") else " " * 7
-            lines.append(Line(file, number, mark + (text_of.ljust(65) if _open_quote(text_of) else text_of.rstrip())))
+            mark = DEBUGGING if indicator in ("D", "d") else " " * 7
+            lines.append(Line(file, number, mark + (text_of.ljust(_WIDTH) if _open_quote(text_of) else text_of)))
             begun = len(lines) - 1 if text_of.strip() else begun
         else:
             what = f"the indicator {indicator!r} in column 7 is none of *, /, - and D; is the program in free format?"
             fail(Position(file, number, 7), what, "indicator")
-    for line in lines:
-        if _open_quote(line.text):
-            fail(line.position(line.text.rindex(_open_quote(line.text))), "a literal does not end", "literal")
-        yield line._replace(text=line.text.rstrip())
+    return [line._replace(text=line.text.rstrip()) for line in lines]
 
 
 def _continued(line: Line, content: str, place: Position) -> Line:
@@ -102,9 +103,10 @@ def _continued(line: Line, content: str, place: Position) -> Line:
     if quote:
         if not rest.startswith(quote):
             fail(place, f"the literal goes on here, and {quote} must come first", "continuation")
-        rest = rest[1:]
-        text = _uncommented(line.text + rest)
-        return line._replace(text=text.ljust(len(line.text) + 65) if _open_quote(text) else text.rstrip())
+        text = _uncommented(line.text + rest[1:].rstrip())
+        if _open_quote(text):  # it goes on once more: up to its last column, this line belongs to the literal
+            text = line.text + content.ljust(_WIDTH).lstrip()[1:]
+        return line._replace(text=text)
     return line._replace(text=_uncommented(line.text.rstrip() + rest).rstrip())
 
 
@@ -132,11 +134,12 @@ def _without_entries(lines: Iterable[Line]) -> list[Line]:
     kept, inside, over = [], False, False
     for line in lines:
         match = _FIRST.match(line.text)
-        word = match[1].upper() if match else ""
-        over = over or word in ("ENVIRONMENT", "DATA", "PROCEDURE")
+        word, second = (match[1].upper(), (match[2] or "").upper()) if match else ("", "")
+        header = word == "PROGRAM-ID" or (second == "DIVISION" and word in _DIVISIONS)
+        over = over or (header and word in ("ENVIRONMENT", "DATA", "PROCEDURE"))
         if not over and word in _COMMENT_ENTRIES:
             inside = True
-        elif word in _HEADERS:
+        elif header:
             inside = False
         kept.append(line._replace(text="") if inside else line)
     return kept

@@ -1,7 +1,6 @@
 """The statements of the communication module, each as calls of the library.
 
-``NO DATA`` and ``WITH DATA`` become the phrases of a STRING statement that overflows if there was no data: whatever
-ends the one ends the other, so nothing needs to be known of the statements within.
+A RECEIVE with ``NO DATA`` or ``WITH DATA`` becomes a call and an IF; ``scopes.py`` knows where it ends.
 """
 
 from __future__ import annotations
@@ -10,16 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from postroom.interfaces.cobol.descriptions import Described
+from postroom.interfaces.cobol.scopes import Scopes, may_follow
 from postroom.interfaces.cobol.source import fail
 from postroom.interfaces.cobol.tokens import Edits, Token
 from postroom.model.spelling import close
 
-RESULT, LINES, POINTER, CELL, WORDS = (f"POSTROOM-{name}" for name in ("RESULT", "LINES", "POINTER", "CELL", "WORDS"))
+RESULT, LINES, WORDS = (f"POSTROOM-{name}" for name in ("RESULT", "LINES", "WORDS"))
 #: What the calls need in WORKING-STORAGE.
 STORAGE = f"""01 {RESULT} USAGE BINARY-LONG VALUE 0.
 01 {LINES} USAGE BINARY-LONG VALUE 0.
-01 {POINTER} USAGE BINARY-LONG VALUE 0.
-01 {CELL} PIC X.
 01 {WORDS} PIC X(1024)."""
 _ENDS = {"ESI": '"1"', "EMI": '"2"', "EGI": '"3"'}
 _SEGMENT, _NO_WAIT, _IO, _REPLACING = 1, 2, 4, 8
@@ -44,7 +42,7 @@ class Statements:
         self._tokens, self._known, self._edits = tokens, known, edits
         self._mnemonics = _mnemonics(tokens)
         self._at = 0
-        self._open: list[bool] = []  # of each RECEIVE in this sentence, whether it has phrases
+        self._scopes = Scopes()
         self._verbs: dict[str, Callable[[int], str]] = {
             "RECEIVE": self._receive,
             "SEND": self._send,
@@ -59,30 +57,37 @@ class Statements:
         while self._at < end:
             token = self._tokens[self._at]
             if token.word in self._verbs:
-                begun = self._at
-                text = self._verbs[token.word](begun)
-                self._edits.replace(self._tokens[begun : self._at], text)
+                self._replace(self._verbs[token.word])
             elif token.word == "ACCEPT" and self._is_count():
-                begun = self._at
-                text = self._count(begun)
-                self._edits.replace(self._tokens[begun : self._at], text)
+                self._replace(self._count)
             else:
                 self._other(token)
                 self._at += 1
 
+    def _replace(self, translate: Callable[[int], str]) -> None:
+        """Replace the statement that begins here."""
+        begun = self._at
+        self._scopes.begin_statement()
+        text = translate(begun)
+        self._edits.replace(self._tokens[begun : self._at], text)
+        if self._at < len(self._tokens) and not may_follow(self._next):
+            verb, token = self._tokens[begun].word, self._next
+            fail(token.position, f"{token.text} is not understood behind this {verb}")
+
     def _other(self, token: Token) -> None:
-        if token.kind == "period":
-            self._open = []
-        elif token.word == "END-RECEIVE":
-            if not self._open:
+        if token.word == "END-RECEIVE":
+            within = self._scopes.end_receive()
+            if within is None:
                 fail(token.position, "END-RECEIVE without a RECEIVE before it")
-            self._edits.replace([token], "END-STRING" if self._open.pop() else "")
-        elif (owner := self._owner(self._at)) is not None:
-            self._edits.replace(self._tokens[self._at - 1 : self._at + 1], f"OF {owner}" if owner else "")
-        elif token.word == "DATA" and self._open:
+            self._edits.replace([token], f"{within}END-IF")
+        elif token.word == "DATA" and (within := self._scopes.second_phrase()) is not None:
             before = self._tokens[self._at - 1]
             begun = [before, token] if before.word == "WITH" else [token]
-            self._edits.replace(begun, "CONTINUE NOT ON OVERFLOW")
+            self._edits.replace(begun, f"{within}ELSE")
+        elif (owner := self._owner(self._at)) is not None:
+            self._edits.replace(self._tokens[self._at - 1 : self._at + 1], f"OF {owner}" if owner else "")
+        elif ended := self._scopes.go_past(self._tokens, self._at):
+            self._edits.replace([token], ended + token.text)
 
     # --- what stands in statements ---
 
@@ -113,6 +118,16 @@ class Statements:
             )
         self._at += 1
         return described
+
+    def _next_words(self, *words: str) -> bool:
+        return tuple(token.word for token in self._tokens[self._at : self._at + len(words)]) == words
+
+    def _identifier(self, what: str) -> str:
+        """An identifier with its qualifiers and subscripts: something whose text can be changed."""
+        token = self._next
+        if token.kind != "word" or token.text[0].isdigit() or token.word in _FIGURATIVES:
+            fail(token.position, f"{what} is expected, not {token.text}")
+        return self._operand(what)
 
     def _operand(self, what: str) -> str:
         """An identifier with its qualifiers and subscripts, or a literal, as it is written."""
@@ -164,23 +179,23 @@ class Statements:
             fail(self._next.position, f"MESSAGE or SEGMENT is expected, not {self._next.text}")
         bits |= _SEGMENT if unit == "SEGMENT" else 0
         self._accept("INTO")
-        area = self._operand("the area of the message")
-        phrases = ""
+        area = self._identifier("the area of the message")
+        condition = ""
+        if self._next_words("WITH", "NO"):
+            fail(self._next.position, "NO DATA is expected, not WITH NO")
         if self._accept("NO"):
             if not self._accept("DATA"):
                 fail(self._next.position, f"NO DATA is expected, not NO {self._next.text}")
             bits |= _NO_WAIT
-            phrases = "ON OVERFLOW"
+            condition = f"{RESULT} = 1"
         elif self._is_data():
-            phrases = "NOT ON OVERFLOW"
-        self._open.append(bool(phrases))
+            condition = f"{RESULT} NOT = 1"
         text = _call("receive", _area(cd.record), _area(area), f"BY VALUE {bits}")
-        if not phrases:
+        if not condition:
+            self._accept("END-RECEIVE")
             return text
-        return (
-            f"{text}\nIF {RESULT} = 1 MOVE 0 TO {POINTER} ELSE MOVE 1 TO {POINTER} END-IF\n"
-            f'STRING "X" DELIMITED BY SIZE INTO {CELL} WITH POINTER {POINTER} {phrases}'
-        )
+        self._scopes.begin_receive(whole=not bits & _NO_WAIT)
+        return f"{text}\nIF {condition}"
 
     def _is_data(self) -> bool:
         begun = self._at
@@ -204,7 +219,7 @@ class Statements:
         if word:
             end = _ENDS[word]
         elif ended:
-            end = self._operand("ESI, EMI, EGI or an identifier")
+            end = self._identifier("ESI, EMI, EGI or an identifier")
         if area == _NO_AREA and not (word or ended):
             fail(self._tokens[at].position, "SEND needs FROM, or WITH and an end indicator")
         when, lines = self._advancing()
@@ -248,7 +263,7 @@ class Statements:
         if not kind:
             fail(self._next.position, f"INPUT, OUTPUT or I-O is expected, not {self._next.text}")
         what = {"INPUT": _INPUT, "OUTPUT": _OUTPUT, "I-O": _IO_TERMINAL}[kind]
-        if self._accept("TERMINAL") and kind != "OUTPUT":
+        if kind != "OUTPUT" and self._accept("TERMINAL"):
             what = _TERMINAL if kind == "INPUT" else _IO_TERMINAL
         cd = self._cd(kind)
         key = '" "'

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from postroom.interfaces.cobol.source import Line, fail
+from postroom.interfaces.cobol.source import DEBUGGING, Line, fail
 from postroom.model.definitions import Position
 
 _TOKEN = re.compile(
@@ -31,12 +31,13 @@ class Token(NamedTuple):
 
 
 def scan(lines: Sequence[Line]) -> list[Token]:
-    """All tokens of some lines; directives are left alone."""
+    """All tokens of some lines; directives are left alone, but for debugging lines, which are statements."""
     tokens = []
     for at, line in enumerate(lines):
-        if line.text.lstrip().startswith(">>"):
+        debugging = line.text.startswith(DEBUGGING)
+        if line.text.lstrip().startswith(">>") and not debugging:
             continue
-        for match in _TOKEN.finditer(line.text):
+        for match in _TOKEN.finditer(line.text, len(DEBUGGING) if debugging else 0):
             kind = str(match.lastgroup)
             if kind == "other" and match[0] in "\"'":
                 fail(line.position(match.start()), "a literal does not end", "literal")
@@ -69,7 +70,9 @@ class Edits:
             text = line.text
             for start, end, new in sorted(self._edits.get(at, ()), reverse=True):
                 text = text[:start] + new + text[end:]
-            done += [line._replace(text=piece) for piece in text.split("\n")]
+            first, *more = text.split("\n")
+            mark = DEBUGGING if line.text.startswith(DEBUGGING) else ""
+            done += [line._replace(text=first), *(line._replace(text=mark + piece) for piece in more)]
         return done
 
 
