@@ -40,6 +40,23 @@ def test_what_was_published_before_a_subscription_stays_where_it_was_for(
     assert numbers(room, "B") == [1, 2, 5]
 
 
+def test_what_was_published_before_a_client_unsubscribed_comes_to_it(
+    room: Postroom, load: Load, run: Callable[..., int]
+) -> None:
+    load("domain d space A : [n: int] space B : [n: int] arc m : A -> B merge")
+    room.client("desk").subscribe("B")
+    room.flows.publish_many("A", ["[1]", "[2]"])
+    room.client("desk").unsubscribe()
+    room.publish("A", "[3]")
+    run()
+    assert (numbers(room, "B"), numbers(room, "desk")) == ([3], [1, 2])
+    room.client("desk").subscribe("B")
+    room.publish("A", "[4]")
+    run()
+    assert (numbers(room, "B"), numbers(room, "desk")) == ([3], [1, 2, 4])
+    assert room.journal.verify().differences == ()
+
+
 def test_what_stays_is_passed_over_in_steps_of_one_message(room: Postroom, load: Load, run: Callable[..., int]) -> None:
     load("domain d space A : [n: int] space B : [n: int] arc m : A -> B merge")
     room.flows.publish_many("A", [f"[{n}]" for n in range(4)])
@@ -114,6 +131,7 @@ class Play:
     chance: random.Random
     model: Model = field(default_factory=Model)
     clients: dict[str, str] = field(default_factory=dict)  # with the spaces that they read
+    left: list[str] = field(default_factory=list)  # clients that have unsubscribed: they still get what was for them
     count: int = 0
 
     def begin(self, folder: Path) -> None:
@@ -172,6 +190,7 @@ class Play:
         self.model.arcs[arc.name] = arc
 
     def forget(self, name: str) -> None:
+        self.left.append(name)
         del self.model.arcs[f"{name}_{self.clients.pop(name)}"]
 
     def check(self) -> None:
@@ -181,7 +200,7 @@ class Play:
                 self.room.client(name).connect()
                 self.model.switch(f"{name}_{space}", False)
         self.room.run_until_idle()
-        for place in [*self.spaces, *self.clients]:
+        for place in [*self.spaces, *self.clients, *self.left]:
             direct, found = self.model.direct.get(place, []), numbers(self.room, place)
             assert [n for n in found if n in direct] == direct, place
             assert [n for n in found if n not in direct] == self.model.contents.get(place, []), place

@@ -91,7 +91,7 @@ class Clients:
     def unsubscribe(self, client: str, space: str | None, by: By) -> list[Subscription]:
         """Take a client's arcs away, from one space or all; with the last that leads there goes its own space.
 
-        What it has not received stays readable under its name.
+        What it has not received stays readable under its name, and so does what was published before and comes later.
         """
 
         def work(tx: Transaction) -> list[Subscription]:

@@ -10,7 +10,7 @@ from postroom.engine.steps.stage import Result, Share, Turn
 from postroom.engine.steps.step import releases
 from postroom.engine.steps.watching import WatchingStage
 from postroom.flows.clients import Clients
-from postroom.flows.graph.versions import RoomGraph, RoomGraphs
+from postroom.flows.graph.versions import CLIENT, RoomGraph, RoomGraphs
 from postroom.flows.language.definitions import Table
 from postroom.flows.presence import end_lapsed
 from postroom.store.kernel.base import Store
@@ -74,7 +74,10 @@ class FlowStage(WatchingStage):
 
         # What is for a consumer's space stays there, also if arcs leave that space by now: they are too late for it.
         staying = frozenset(met.graph.spaces) & now.flowing - met.flowing
-        return (self.share_class or FlowShare)(now.version, _with_rows(met, now), met.living(now), windows, staying)
+        # A client that has unsubscribed still gets what was published before; the spaces of files go with all of it.
+        past = frozenset(name for name in met.graph.spaces if met.origin(f"space {name}") == CLIENT) - now.places
+        living = met.living(now) | past
+        return (self.share_class or FlowShare)(now.version, _with_rows(met, now), living, windows, staying, past)
 
 
 def _oldest(tx: Transaction, flowing: Iterable[Flowing]) -> list[Flowing]:

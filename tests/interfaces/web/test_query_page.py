@@ -165,4 +165,5 @@ def test_a_long_query_is_stopped_by_whoever_asked(
         stopped = clerk.post(there, do="stop")
         assert "Stopped." in stopped.text
         assert 'value="557"' in stopped.text or ">\n557</textarea>" in stopped.text  # what was written stays
+        assert "Being asked" not in clerk.get(there, **{"Postroom-Live": "1"}).text  # the script does not ask anew
         assert "It was over already." in clerk.post(there, do="stop").text

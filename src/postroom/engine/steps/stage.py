@@ -37,6 +37,7 @@ class Watched:
     once: frozenset[str] = frozenset()  # whose messages are taken in their order, and never tried again
     free: frozenset[str] = frozenset()  # whose messages look at nothing and reset nothing: any engine may take them
     staying: frozenset[str] = frozenset()  # whose messages flow on, but not those that it puts there itself
+    past: frozenset[str] = frozenset()  # that are out of use by now, and still get what was meant for them
 
 
 class Folding(Protocol):

@@ -484,7 +484,7 @@ class _Commit:
 
     def _living(self, name: str) -> Queue:
         queue = self._tx.queues.named_to_read(name)
-        if queue is None or queue.retired:
+        if queue is None or (queue.retired and name not in self._claimed.share.watched.past):
             raise Stale
         return queue
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FlowShare:
-    """The events of an epoch, and the graph that they meet. ``living`` are the places that are still there."""
+    """The events of an epoch, and the graph that they meet. ``living`` are the places that they can come to."""
 
     agent = "arc"
     admission = Admission.FLOWS
@@ -43,13 +43,15 @@ class FlowShare:
     living: frozenset[str]
     windows: Mapping[str, tuple[int, int]]
     staying: frozenset[str] = frozenset()  # consumers' spaces of this graph that events leave in the newest one
+    past: frozenset[str] = frozenset()  # clients' spaces of this graph that the newest one has no more
     bay: Bay | None = field(default=None, kw_only=True)  # of the step that is evaluated
     barred: Mapping[str, str] = field(default_factory=dict, kw_only=True)  # arcs that may not act, and why
 
     @cached_property
     def watched(self) -> Watched:
         once = self.room_graph.ordered
-        return Watched(dict.fromkeys(self.windows, 0), windows=self.windows, staying=self.staying, once=once)
+        spaces = dict.fromkeys(self.windows, 0)
+        return Watched(spaces, windows=self.windows, staying=self.staying, past=self.past, once=once)
 
     def arrivals(self, tx: Transaction | None, claimed: Sequence[Stored]) -> list[Arrival]:
         """The messages themselves: an arc looks at no other."""

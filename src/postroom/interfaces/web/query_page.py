@@ -92,7 +92,7 @@ def _context(visit: Visit, is_asked: bool) -> dict[str, Any] | Goto:
     }
 
 
-def _asked(visit: Visit) -> Asking:
+def _asked(visit: Visit) -> Asking | None:
     """The query of the address: one that runs or was answered, or a new one."""
     station, type, texts, scope = visit.station, visit.names["type"], _texts(visit), _scope(visit)
     if visit.query.get("find") == "count":
@@ -185,7 +185,8 @@ def _answered(visit: Visit) -> Answer:
     """What the visitor has been shown, and no other answer; an address without a number asks now."""
     if "asked" in visit.query and visit.known(_about(visit)) is None:
         raise RequestInvalid(where="asked", why="what was found is no longer kept: find it again")
-    answer = _asked(visit).whole()
+    asking = _asked(visit)
+    answer = asking.whole() if asking is not None else None
     if not isinstance(answer, Answer):
         raise RequestInvalid(where="find", why="this was only counted, or was stopped: find it")
     return answer

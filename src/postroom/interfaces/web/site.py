@@ -166,7 +166,8 @@ class Site:
             caller, self._callers, page, self._askings, asked.base, names, asked.query, asked.said, theme=asked.theme
         )
         visit.others = PAGES
-        if asked.method != "POST" and "postroom-live" not in asked.head:  # the script asks for parts of a page again
+        visit.is_again = "postroom-live" in asked.head  # the script asks for parts of a page again
+        if asked.method != "POST" and not visit.is_again:
             visit.notice = self._notices.pop(asked.session, None)
         status, made = await self._inside(partial(_made, visit, asked.method == "POST"))
         if isinstance(made, Goto):

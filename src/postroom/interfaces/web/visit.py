@@ -34,6 +34,7 @@ class Visit:
     notice: str | None = None  # of what was done before
     problem: PostroomError | None = None  # why what was asked for was not done
     theme: str | None = None
+    is_again: bool = False  # the script looks how far something is, and begins nothing
     others: Sequence[Page] = field(default=(), repr=False)
 
     @property
@@ -71,9 +72,13 @@ class Visit:
 
     # --- what takes long ---
 
-    def asked(self, about: Any, work: Callable[[Progress], Any]) -> Asking:
-        """What the address names, if it was begun by this visitor and is about the same; else it is begun now."""
-        return self.known(about) or self.begun(about, work)
+    def asked(self, about: Any, work: Callable[[Progress], Any]) -> Asking | None:
+        """What the address names, if it was begun by this visitor and is about the same; else it is begun now.
+
+        The script that looks again begins nothing: else it would ask for what was stopped a moment ago.
+        """
+        known = self.known(about)
+        return known if known is not None or self.is_again else self.begun(about, work)
 
     def known(self, about: Any) -> Asking | None:
         """What the address names, if it was begun by this visitor and is about the same."""

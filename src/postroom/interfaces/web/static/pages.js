@@ -75,10 +75,14 @@
   }
 
   // --- what takes long is asked for again until it is over ---
+  let leaving = false;  // a form was sent: to load the page again would take its answer away
+  addEventListener("submit", () => { leaving = true; });
   const follow = async () => {
     const answer = await fetch(location.href, { headers: { "Postroom-Live": "1" } }).catch(() => null);
+    if (leaving) return;
     if (!answer) { setTimeout(follow, 2000); return; }
     const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("asking");
+    if (leaving) return;
     if (!next) { location.reload(); return; }
     $("#asking [role=status]").textContent = $("[role=status]", next).textContent;
     $("#asking progress").replaceWith(document.importNode($("progress", next), true));
