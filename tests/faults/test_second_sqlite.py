@@ -146,7 +146,8 @@ def test_writers_beside_each_other_lose_nothing_while_another_sqlite_opens_and_c
         sleep(1.5)
         for child in children:
             child.kill()
-            assert child.wait() == -signal.SIGKILL, (tmp_path / f"a{number}.err").read_text()
+            told = "".join((tmp_path / f"{name}{number}.err").read_text() for name in "abc")
+            assert child.wait() == -signal.SIGKILL, told
     assert kept(sqlite_url, said) > 10
 
 

@@ -128,3 +128,17 @@ def test_a_partial_message_has_the_bound_of_a_message(session: QueueSession) -> 
     session.send([OUT], half, End.PARTIAL)
     with pytest.raises(BodyTooLarge):
         session.send([OUT], half, End.PARTIAL)
+
+
+def test_what_was_received_is_given_back_while_the_program_goes_on(room: Postroom, session: QueueSession) -> None:
+    room.send("in", "order")
+    room.queues.send_segments("out", ["one", "two"])
+    assert session.receive(IN).message.body == "order"  # type: ignore[union-attr]
+    session.send([OTHER], "part", End.SEGMENT)
+    session.give_back()
+    assert bodies(room, "in") == ["order"]
+    assert session.receive(OUT, segment=True).message.body == "one"  # type: ignore[union-attr]
+    session.give_back()
+    assert session.receive(OUT, segment=True).message.body == "one"  # type: ignore[union-attr]
+    session.send([OTHER], "", End.MESSAGE)  # what was sent in part is still there
+    assert bodies(room, "other") == ["part"]

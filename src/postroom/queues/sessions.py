@@ -104,6 +104,11 @@ class QueueSession:
             answer.append(key if key == status.UNKNOWN else status.DONE if had else status.NO_PARTIAL)
         return answer
 
+    def give_back(self) -> None:
+        """Put back what was received and is not final; a message that is read in portions begins anew."""
+        self._unconfirmed.give_back(self._store, "its program gave it back")
+        self.verbs.release_locks()
+
     def confirm(self) -> None:
         """Make final what was received."""
         if self._unconfirmed.taken:

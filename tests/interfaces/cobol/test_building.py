@@ -52,6 +52,8 @@ int main(void) {
     memcpy(in.symbolic_queue, "q", 1);
     ACCEPT(&in, NULL, &code), printf("%d %.6s\n", code, in.message_count);
     RECEIVE(&in, &opi, &code), printf("%d %.2s %.5s %s\n", code, key, names, text);
+    printf("%d\n", postroom_give_back());
+    RECEIVE(&in, &opi, &code), printf("%d %s\n", code, text);
     opi.bits = POSTROOM_NO_WAIT;
     RECEIVE(&in, &opi, &code), printf("%d\n", code);
     memcpy(in.symbolic_queue, "nowhere", 7);
@@ -93,7 +95,9 @@ def test_the_calls_of_the_multics_text(room: Postroom, tmp_path: Path, request: 
     subprocess.run(["cc", "-Wall", "-Werror", f"-I{LIBRARY}", "-o", tmp_path / "m", source, library()], check=True)
     environment = {**os.environ, "POSTROOM_PYTHON": sys.executable, "POSTROOM_URL": room._parts.url}
     ran = subprocess.run([tmp_path / "m"], env=environment, capture_output=True, text=True, timeout=60, check=False)
-    assert ran.stdout.splitlines() == ["0 00 0", "40", "0 000001", "0 00 q     hello", "1", "20"], ran.stderr
+    assert ran.stdout.splitlines() == ["0 00 0", "40", "0 000001", "0 00 q     hello", "0", "0 hello", "1", "20"], (
+        ran.stderr
+    )
     assert room.queues.history("q").messages[0].body == "hello"
 
 

@@ -70,6 +70,7 @@ class CobolSession:
             "D": self._switch,
             "C": self._count,
             "P": self._purge,
+            "G": self._give_back,
             "I": self._initial,
             "Q": self._quit,
         }
@@ -199,6 +200,14 @@ class CobolSession:
             key = _tell(cd, [next(answers) if name else status.UNKNOWN for name in destinations])
         cd.write("status", key)
         return DATA, [bytes(cd.area)]
+
+    def _give_back(self, call: Call) -> tuple[int, list[bytes]]:
+        try:
+            self._session.give_back()
+        except PostroomError as error:
+            _status_of(error)
+            return NO_DATA, []
+        return DATA, []
 
     # --- enable, disable, count ---
 

@@ -205,6 +205,12 @@ int postroom_purge(void *cd, int cd_size) {
     return call(cd, cd_size, NULL, 0);
 }
 
+int postroom_give_back(void) {
+    if (session < 0 || owner != getpid()) return 0;
+    head('G', 0, 0, 0);
+    return call(NULL, 0, NULL, 0);
+}
+
 static int switch_to(char verb, void *cd, int cd_size, int what, const void *key, int key_size) {
     head(verb, what, 0, 0);
     put_field(cd, cd_size);

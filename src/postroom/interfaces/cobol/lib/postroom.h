@@ -49,6 +49,10 @@ int postroom_send(void *cd, int cd_size, const void *area, int area_size, const 
 /* Forget what was sent to the destinations of an output CD, or the terminal of an I-O CD, and is no message yet. */
 int postroom_purge(void *cd, int cd_size);
 
+/* Put back what was received and is not final yet; a message that is received in portions begins anew.
+ * Results are 0, or 1 if that was not possible; the session's standard error says why. */
+int postroom_give_back(void);
+
 int postroom_enable(void *cd, int cd_size, int what, const void *key, int key_size);
 int postroom_disable(void *cd, int cd_size, int what, const void *key, int key_size);
 
