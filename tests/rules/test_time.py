@@ -6,6 +6,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from postroom.errors import PostroomError
 from postroom.flows.language import reader as flow_language
 from postroom.queues import description
+from postroom.room import Postroom
 from postroom.rules.compilation import checks
 from postroom.rules.compilation.compiler import compiled
 from postroom.rules.language.definitions import Program
@@ -204,3 +206,37 @@ def test_a_number_of_ten_thousand_digits_is_read_or_refused_within_a_second(lang
     with suppress(PostroomError):
         read(text, f"f{language}")
     assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize(
+    ("frame", "piece", "times"),
+    [
+        ("create property p{n} as xs:string queue b value ({many})", "//n/..", 1_200),
+        ("create property p{n} as xs:string queue b value (1{many})", "|//n/..", 1_100),
+        ("create rule r{n} for b if ({many}) then do enqueue <x/> into b", "//n/..", 1_300),
+    ],
+)
+@pytest.mark.parametrize("several", [1, 4, 8])
+def test_what_the_compiler_is_given_in_one_load_has_a_bound(
+    room: Postroom, tmp_path: Path, frame: str, piece: str, times: int, several: int
+) -> None:
+    """Each expression alone was within its bound, and all of them took seconds."""
+    some = [frame.format(n=n, many=piece * (times // several)) for n in range(several)]
+    (tmp_path / "p.demaq").write_text("\n".join(["create queue b kind basic mode persistent", *some]))
+    assert (tmp_path / "p.demaq").stat().st_size < 10_300
+    (tmp_path / "q.demaq").write_text(
+        "create queue q kind basic mode persistent create rule q for q if (/x) then do enqueue <x/> into q"
+    )
+    room.load(tmp_path / "q.demaq")  # the compiler's process is there
+    began = spent_by_compilers()
+    with suppress(PostroomError):
+        room.load(tmp_path / "p.demaq")
+    took = spent_by_compilers() - began
+    assert took < 1
+
+
+def spent_by_compilers() -> float:
+    """The processor time of this process, and of those that compile for it."""
+    mine = psutil.Process()
+    times = [mine.cpu_times(), *(child.cpu_times() for child in mine.children(recursive=True))]
+    return sum(time.user + time.system for time in times) + mine.cpu_times().children_user

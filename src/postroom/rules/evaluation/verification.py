@@ -31,7 +31,7 @@ from postroom.rules.compilation.translation import (
     prolog,
 )
 from postroom.rules.evaluation.xquery import TOO_MUCH, QueryFailed
-from postroom.rules.evaluation.xquery_process import BoundedXQuery
+from postroom.rules.evaluation.xquery_process import Compilation
 from postroom.rules.language.body import Call
 from postroom.rules.language.definitions import Expression, RuleDefinition
 from postroom.rules.language.functions import OURS
@@ -60,9 +60,12 @@ class Verified:
 
 def verify(subject: Subject) -> None:
     """Raise with every error that the XQuery compiler finds, at its place in the user's file."""
+    values = [value.value for definition in subject.program.properties.values() for value in definition.values]
+    texts = [*(rule.body for rule in subject.program.rules.values()), *filter(None, values)]
+    compilation = Compilation(sum(len(text.text) for text in texts))
     for check in (_calls, _libraries, _declarations, _compiled):  # what others stand on comes first
         problems: dict[Position, Problem] = {}
-        for problem in check(subject):
+        for problem in check(subject, compilation):
             problems[problem.position] = problem
             if problem.rule == TOO_MUCH:  # whoever loads it waits: the others are told when this one is mended
                 break
@@ -70,25 +73,25 @@ def verify(subject: Subject) -> None:
             refuse(ProgramInvalid, list(problems.values()))
 
 
-def _compiled(subject: Subject) -> Iterator[Problem]:
-    yield from _properties(subject)
-    yield from _rules(subject)
+def _compiled(subject: Subject, compilation: Compilation) -> Iterator[Problem]:
+    yield from _properties(subject, compilation)
+    yield from _rules(subject, compilation)
 
 
-def _libraries(subject: Subject) -> Iterator[Problem]:
+def _libraries(subject: Subject, compilation: Compilation) -> Iterator[Problem]:
     """Each library module alone: a place in it is one in its file."""
     libraries = subject.program.libraries
     for uri, known in libraries.items():
         made = library_edited(libraries, uri)
         query = f'import module namespace m = "{quoted(uri)}" at "{reference(libraries, uri)}"; ()'
         try:
-            BoundedXQuery().check(query)
+            compilation.check(query)
         except QueryFailed as error:
             where = Source(1, made, Expression(known.text, 1, 1), known.position.file).place(error.line, error.column)
             yield Problem(where, f"library module {uri}: {error.what}", error.code)
 
 
-def _declarations(subject: Subject) -> Iterator[Problem]:
+def _declarations(subject: Subject, compilation: Compilation) -> Iterator[Problem]:
     """The declarations of each module, without its rules."""
     for module in subject.program.modules:
         known = subject.environment(module)
@@ -98,7 +101,7 @@ def _declarations(subject: Subject) -> Iterator[Problem]:
             continue
         query = finished(f"{prolog(_MARK, (), around)} ()", known, _MARK)
         try:
-            BoundedXQuery().check(query)
+            compilation.check(query)
         except QueryFailed as error:
             line = query[: query.index(made.text)].count("\n") + 1
             source = Source(line, made, known.where, known.file)
@@ -106,7 +109,7 @@ def _declarations(subject: Subject) -> Iterator[Problem]:
             yield Problem(where, f"module {module}: {error.what}", error.code)
 
 
-def _calls(subject: Subject) -> Iterator[Problem]:
+def _calls(subject: Subject, compilation: Compilation) -> Iterator[Problem]:
     """Calls with more or fewer arguments than the function takes: in a branch Saxon would tell it only when it runs."""
     for rule, body in subject.rules():
         for call in body.calls:
@@ -128,14 +131,13 @@ def _unfitting(call: Call, around: Environment) -> QueryFailed | None:
 @lru_cache(maxsize=1000)
 def _unfit(name: str, arity: int) -> QueryFailed | None:
     try:
-        BoundedXQuery().check(f"{prolog(_MARK, ())} exists({name}#{arity})")
+        Compilation().check(f"{prolog(_MARK, ())} exists({name}#{arity})")
     except QueryFailed as error:
         return error
     return None
 
 
-def _properties(subject: Subject) -> list[Problem]:
-    problems = []
+def _properties(subject: Subject, compilation: Compilation) -> Iterator[Problem]:
     for definition in subject.program.properties.values():
         for value in definition.values:
             if value.value is None:
@@ -146,18 +148,14 @@ def _properties(subject: Subject) -> list[Problem]:
             query = f"{prolog(_MARK, (), around)} for $qs:m in /Q{{}}b/Q{{}}m let $qs:message := qs:doc($qs:m) "
             query += f"let $qs:p := () let $qs:h := () return {text}"
             try:
-                BoundedXQuery().check(finished(query, known, _MARK))
+                compilation.check(finished(query, known, _MARK))
             except QueryFailed as error:
-                problems.append(
-                    Problem(at(definition, value.value, 0), f"property {definition.name}: {error.what}", error.code)
-                )
-    return problems
+                yield Problem(at(definition, value.value, 0), f"property {definition.name}: {error.what}", error.code)
 
 
-def _rules(subject: Subject) -> list[Problem]:
+def _rules(subject: Subject, compilation: Compilation) -> Iterator[Problem]:
     program = subject.program
     collections = tuple({*program.collections, *subject.collections})
-    problems = []
     for rule in program.rules.values():
         slicing = program.slicings.get(rule.target)
         queues = program.sliced(slicing) if slicing else (rule.target,)
@@ -169,11 +167,10 @@ def _rules(subject: Subject) -> list[Problem]:
             before = compiler.head(program, around, {}, collections, [subject.bodies[rule.name]])
             query = finished(f"{before}\n{compiler.main(call)}", known, _MARK)
             try:
-                BoundedXQuery().check(query, [collection_variable(name) for name in collections])
+                compilation.check(query, [collection_variable(name) for name in collections])
             except QueryFailed as error:
                 where = _place(rule, query, body, error, subject)
-                problems.append(Problem(where, f"rule {rule.name}: {error.what}", error.code))
-    return problems
+                yield Problem(where, f"rule {rule.name}: {error.what}", error.code)
 
 
 def _place(rule: RuleDefinition, query: str, body: Composed, error: QueryFailed, subject: Subject) -> Position:

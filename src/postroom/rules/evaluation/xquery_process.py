@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from time import process_time
 
 from postroom.engine.bounded_process import BoundedProcesses, Ended, attend
 from postroom.engine.schema_process import SchemaTooSlow, check_bounded
 from postroom.engine.spark.worker import Bounds
-from postroom.limits import EVALUATION_SECONDS, XQUERY_CHECK_SECONDS
+from postroom.limits import EVALUATION_SECONDS, XQUERY_CHECK_MORE_SECONDS, XQUERY_CHECK_SECONDS
 from postroom.rules.evaluation.xquery import TOO_MUCH, QueryFailed, saxon
 
 
@@ -32,11 +33,24 @@ class BoundedXQuery:
         except SchemaTooSlow as slow:
             raise QueryFailed(TOO_MUCH, str(slow), 1, 1) from None
 
+
+class Compilation:
+    """Compiles the expressions of one load. What each takes beyond a little is taken from what all of them may take."""
+
+    def __init__(self, size: int = 0) -> None:
+        self._left = XQUERY_CHECK_MORE_SECONDS * max(1.0, size / _USUAL_CHARS)
+
     def check(self, query: str, parameters: Sequence[str] = ()) -> None:
-        _asked([self._seconds, "check", query, list(parameters)], _COMPILED_LATE)
+        """Raise if an expression does not compile, or not in time."""
+        seconds = XQUERY_CHECK_SECONDS + self._left
+        late = f"compiling it exceeded the limit of {seconds:.2g} seconds of processor time, which one load has for all"
+        took, *wrong = json.loads(_asked([EVALUATION_SECONDS, "check", query, list(parameters), seconds], late))
+        self._left -= min(self._left, max(0.0, took - XQUERY_CHECK_SECONDS))
+        if wrong:
+            raise QueryFailed(*wrong)
 
 
-_COMPILED_LATE = f"compiling it exceeded the limit of {XQUERY_CHECK_SECONDS:g} seconds of processor time"
+_USUAL_CHARS = 10_000  # of a program
 _attendants = BoundedProcesses("postroom.rules.evaluation.xquery_process")
 
 
@@ -59,14 +73,22 @@ def _answer(request: bytes, tell: object) -> bytes:
     _, verb, *rest = json.loads(request)
     answer: object = ""
     try:
-        if verb == "run":
-            answer = saxon().run(*rest)
-        else:
-            with Bounds(XQUERY_CHECK_SECONDS).deadline(len(request), processor=True):
-                saxon().check(*rest)
+        answer = saxon().run(*rest) if verb == "run" else json.dumps(_checked(*rest))
     except QueryFailed as error:
         answer = [error.code, error.what, error.line, error.column]
     return json.dumps(answer).encode()
+
+
+def _checked(query: str, parameters: Sequence[str], seconds: float) -> list[object]:
+    """How long it took to compile a query, and what is wrong with it."""
+    began = process_time()
+    wrong: list[object] = []
+    with Bounds(seconds).deadline(0, processor=True):
+        try:
+            saxon().check(query, parameters)
+        except QueryFailed as error:
+            wrong = [error.code, error.what, error.line, error.column]
+    return [process_time() - began, *wrong]
 
 
 if __name__ == "__main__":
