@@ -35,12 +35,13 @@ from postroom.errors import (
     advice_of,
 )
 from postroom.gateways import event_headers
+from postroom.gateways.credentials import ascii_line, credential, webhook_key
 from postroom.gateways.http import signature
 from postroom.gateways.incoming import Answers, Arrival, Entered, Incoming
 from postroom.gateways.media import MEDIA_TYPES
 from postroom.gateways.soap.server import SoapServer
 from postroom.gateways.soap.terms import terms_of
-from postroom.gateways.transport import Undelivered, secret
+from postroom.gateways.transport import Undelivered
 from postroom.limits import ARRIVALS_AT_ONCE, BODY_BYTES_MAX, REQUEST_SECONDS, WEBHOOK_AGE_SECONDS
 from postroom.model.message import Message, Value
 from postroom.store.kernel.base import Store
@@ -292,7 +293,8 @@ def _check_token(settings: Mapping[str, Any], headers: Mapping[str, str]) -> Non
     if "in-token" not in settings:
         return
     given = headers.get("authorization", "")
-    if not hmac.compare_digest(given.encode(), f"Bearer {_secret(settings['in-token'])}".encode()):
+    wanted = f"Bearer {_secret(settings, 'in-token', ascii_line)}"
+    if not hmac.compare_digest(given.encode(), wanted.encode()):
         raise Refused(401, "principal-refused", "the bearer token is missing or wrong")
 
 
@@ -301,15 +303,15 @@ def _check_signature(settings: Mapping[str, Any], headers: Mapping[str, str], bo
         return
     id, stamp, given = (headers.get(f"webhook-{name}", "") for name in ("id", "timestamp", "signature"))
     fresh = stamp.isdecimal() and len(stamp) < 12 and abs(time() - int(stamp)) <= WEBHOOK_AGE_SECONDS
-    wanted = signature(_secret(settings["in-secret"]), id, stamp, body).encode()
+    wanted = signature(_secret(settings, "in-secret", webhook_key), id, stamp, body).encode()
     matches = [hmac.compare_digest(candidate.encode(), wanted) for candidate in given.split(" ")]
     if not (any(matches) and fresh and id):
         raise Refused(401, "principal-refused", "the signature is missing, wrong or too old")
 
 
-def _secret(where: str) -> str:
+def _secret(settings: Mapping[str, Any], name: str, fits: Callable[[str], object]) -> str:
     try:
-        return secret(where)
+        return credential(settings, name, fits)
     except Undelivered:
         raise Refused(503, "gateway-invalid", "the gateway cannot check who sends") from None
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from postroom.errors import SchemaInvalid
+from postroom.gateways.credentials import line
 from postroom.gateways.http import LATER, HttpTransport
 from postroom.gateways.soap import security
 from postroom.gateways.soap.terms import Terms, terms_of
@@ -39,7 +40,7 @@ class SoapTransport:
     settings = (
         *(setting for setting in HttpTransport.settings if setting.name in _OF_HTTP),
         Setting("wss-username", "the name in the token of WS-Security"),
-        Setting("wss-password", "where the password of the token is", reference),
+        Setting("wss-password", "where the password of the token is", reference, line),
         Setting("wss-certificate", "a file with the certificate that we sign by"),
         Setting("wss-key", "a file with its key, which also decrypts"),
         Setting("wss-partner", "a file with the partner's certificate, which verifies and encrypts"),
