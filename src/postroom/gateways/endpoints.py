@@ -14,7 +14,7 @@ from postroom.errors import (
     GatewayUnreachable,
 )
 from postroom.gateways.credentials import check_found, hidden
-from postroom.gateways.transport import Transport, Undelivered, read_settings
+from postroom.gateways.transport import Transport, Undelivered, guarded, read_settings
 from postroom.limits import GATEWAYS_MAX
 from postroom.model.definitions import nearest
 from postroom.store.kernel.base import Store
@@ -85,7 +85,8 @@ class RoomEndpoints:
         """Reach the partner without sending a message; answers with what was found."""
         endpoint = self._store.read(lambda tx: _find(tx, name))
         try:
-            return self._transports[endpoint.transport].probe(endpoint)
+            with guarded(name):
+                return self._transports[endpoint.transport].probe(endpoint)
         except Undelivered as error:
             raise GatewayUnreachable(gateway=name, why=hidden(str(error), endpoint.settings)) from None
 

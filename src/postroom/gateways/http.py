@@ -25,6 +25,7 @@ from postroom.gateways.connections import Connections
 from postroom.gateways.credentials import ascii_line, credential, line, told, webhook_key
 from postroom.gateways.media import MEDIA_TYPES
 from postroom.gateways.origins import Origin, Resolver, origin_of, target_of
+from postroom.gateways.tls import context_of
 from postroom.gateways.transport import (
     SENDING_SETTINGS,
     Letter,
@@ -108,6 +109,10 @@ class HttpTransport:
             "key" in settings and "certificate" not in settings
         ):
             raise ValueError("username and password belong together, and key needs certificate")
+        if ":" in settings.get("username", ""):
+            raise ValueError("username: a name for basic authentication has no colon")
+        if any(name in settings for name in ("ca", "certificate")):
+            context_of(settings)
         return frozenset(does)
 
     def outgoing(self, letter: Letter) -> Sent:
@@ -178,9 +183,10 @@ class HttpTransport:
             connections = self._connections.get(endpoint.mark)
             if connections is None:
                 settings = endpoint.settings
-                context = ssl.create_default_context(cafile=settings.get("ca"))
-                if "certificate" in settings:
-                    context.load_cert_chain(settings["certificate"], settings.get("key"))
+                try:
+                    context = context_of(settings)
+                except ValueError as error:
+                    raise Undelivered(str(error), disconnected=str(origin_of(settings["address"]))) from None
                 connections = Connections(context, bool(settings.get("private")), self._resolver)
                 self._connections[endpoint.mark] = connections
             return connections

@@ -19,7 +19,7 @@ from postroom.gateways.media import draft_of
 from postroom.gateways.reliable.source import Numbered, Source, give_numbers, note_end
 from postroom.gateways.soap.terms import terms_of
 from postroom.gateways.soap.transport import SoapTransport
-from postroom.gateways.transport import Letter, Reply, Sent, Transport, Undelivered
+from postroom.gateways.transport import Letter, Reply, Sent, Transport, Undelivered, guarded
 from postroom.limits import GATEWAY_ATTEMPTS, GATEWAY_RUN, OUTBOX_BACKOFF_SECONDS
 from postroom.model.key import key_text
 from postroom.model.message import Draft, Stored
@@ -64,7 +64,8 @@ class OutgoingGateway(Gateway):
         try:
             if effect.attempts >= policy.most:
                 raise _given_up(effect)
-            sent: Sent | Undelivered = self._send(letter)
+            with guarded(letter.endpoint.name):
+                sent: Sent | Undelivered = self._send(letter)
         except Undelivered as error:
             sent = error
         return _outcome(sent, policy, letter)

@@ -14,6 +14,7 @@ from typing import Any
 from postroom.gateways.circuits import Circuits
 from postroom.gateways.credentials import ascii_line, credential, told
 from postroom.gateways.origins import Resolver, origin_of, pinned
+from postroom.gateways.tls import context_of
 from postroom.gateways.transport import (
     SENDING_SETTINGS,
     Letter,
@@ -71,8 +72,10 @@ class SmtpTransport:
             does.add(IN)
         if not does:
             raise ValueError("address=smtp://HOST (to send) or recipient=ADDRESS (to take in) is missing")
-        if ("username" in settings) != ("password" in settings):
-            raise ValueError("username and password belong together")
+        if ("username" in settings) != ("password" in settings) or not settings.get("username", "").isascii():
+            raise ValueError("username, in ASCII, and password belong together")
+        if "ca" in settings:
+            context_of(settings)
         return frozenset(does)
 
     def outgoing(self, letter: Letter) -> Sent:
@@ -116,7 +119,10 @@ class SmtpTransport:
     def _connected(self, endpoint: Endpoint) -> smtplib.SMTP:
         settings = endpoint.settings
         origin = origin_of(settings["address"])
-        context = ssl.create_default_context(cafile=settings.get("ca"))
+        try:
+            context = context_of(settings)
+        except ValueError as error:
+            raise Undelivered(str(error), disconnected=str(origin)) from None
         server = _PinnedServer(
             bool(settings.get("private")), self._resolver, context if origin.scheme == "smtps" else None
         )

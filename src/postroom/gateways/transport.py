@@ -6,13 +6,16 @@ A transport is one file here. It has ``check`` (are these settings good?), ``out
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any, NamedTuple, Protocol
 
 from postroom.errors import BodyError, GatewayInvalid
+from postroom.faults import FaultInjected
 from postroom.limits import (
     GATEWAY_ATTEMPTS_MAX,
     GATEWAY_SECONDS_MAX,
@@ -89,6 +92,22 @@ class Undelivered(Exception):
         """Say it in other words: all that goes into the journal and into an error message."""
         self.args = (told(str(self)),)
         self.kinds = tuple((kind, told(text)) for kind, text in self.kinds)
+
+
+@contextmanager
+def guarded(endpoint: str) -> Iterator[None]:
+    """Whatever a transport raises is a failed attempt of its message, and ends no engine.
+
+    What was not expected is told by its kind and place alone: its text may quote a secret.
+    """
+    try:
+        yield
+    except (Undelivered, FaultInjected):
+        raise
+    except Exception as error:
+        place = extract_tb(error.__traceback__)[-1]
+        why = f"{endpoint}: {type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
+        raise Undelivered(why, disconnected=endpoint) from None
 
 
 class Transport(Protocol):

@@ -69,7 +69,7 @@ def protected(envelope: str, policy: SecurityPolicy, settings: Mapping[str, Any]
         if policy.encrypt:
             _encrypt(made, policy, settings)
         return made.text()
-    except (OSError, Unsafe, EnvelopeInvalid) as error:
+    except (OSError, Unsafe, EnvelopeInvalid, ValueError) as error:
         raise Undelivered(f"the message cannot be protected as its policy says: {error}") from None
 
 

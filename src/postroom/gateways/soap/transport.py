@@ -14,6 +14,7 @@ from postroom.gateways.credentials import line
 from postroom.gateways.http import LATER, HttpTransport
 from postroom.gateways.soap import security
 from postroom.gateways.soap.terms import Terms, terms_of
+from postroom.gateways.tls import check_files
 from postroom.gateways.transport import Letter, Reply, Sent, Setting, Undelivered, reference
 from postroom.model.soap import MEDIA_TYPES, Envelope, EnvelopeInvalid, Fault, addressed, read_envelope, written
 from postroom.model.wsdl import Operation
@@ -50,6 +51,7 @@ class SoapTransport:
         self._http = http
 
     def check(self, settings: Mapping[str, Any]) -> frozenset[str]:
+        check_files(settings, ("wss-certificate", "wss-key", "wss-partner"))
         return self._http.check(settings)
 
     def outgoing(self, letter: Letter) -> Sent:
