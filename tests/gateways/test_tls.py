@@ -35,8 +35,8 @@ def test_files_are_looked_at_when_a_gateway_is_added(sqlite_url: str, tmp_path: 
 def test_nobody_is_asked_for_the_password_of_a_key(tmp_path: Path) -> None:
     key, certificate = str(tmp_path / "a.key"), str(tmp_path / "a.pem")
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-passout", "pass:hunter2", "-keyout", key, "-out", certificate,
-         "-days", "3", "-subj", "/CN=a"],
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-passout", "pass:hunter2", "-days", "3", "-subj", "/CN=a",
+         "-keyout", key, "-out", certificate],
         check=True, capture_output=True,
     )  # fmt: skip
     with pytest.raises(ValueError, match=r"certificate: .* cannot be used"):
