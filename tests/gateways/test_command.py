@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from postroom.gateways import command
 from postroom.gateways.command import CommandGateway
 from postroom.limits import COMMAND_OUTPUT_BYTES_MAX, OUTBOX_ATTEMPTS_MAX
 from postroom.room import Postroom
@@ -235,7 +234,7 @@ def test_a_command_that_cannot_be_begun_has_failed(monkeypatch: pytest.MonkeyPat
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(command.tempfile, "TemporaryFile", full)
+    monkeypatch.setattr("postroom.gateways.command.tempfile.TemporaryFile", full)
     outcome = CommandGateway("room.db").act(effect("true"))
     assert not outcome.done
     assert "No space left" in str(outcome.result["outcome"])

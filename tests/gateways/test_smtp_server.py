@@ -16,6 +16,7 @@ from tests.faults.here import evaluate_here
 from tests.gateways.conftest import Program
 
 import postroom
+from postroom.limits import MAIL_PARTS_MAX
 from postroom.room import Postroom
 
 
@@ -86,6 +87,25 @@ def test_a_mail_that_is_no_message_is_refused_and_told(room: Postroom, port: int
         send(port, mail("<order>", "xml"))
     (error,) = room.queues.info("errs")
     assert "<code>xml-malformed</code>" in error.body
+
+
+def test_a_mail_with_too_many_parts_is_refused_and_told(room: Postroom, port: int) -> None:
+    """It was refused, and nobody inside heard of it."""
+    made = mail("see below")
+    for _ in range(MAIL_PARTS_MAX):
+        made.add_attachment("x")
+    with pytest.raises(smtplib.SMTPDataError, match="arrival-refused"):
+        send(port, made)
+    (error,) = room.queues.info("errs")
+    assert "a mail has 1 to" in error.body
+
+
+def test_a_document_that_is_attached_says_how_it_is_written(room: Postroom, port: int) -> None:
+    made = mail("see below")
+    latin = "<?xml version='1.0' encoding='ISO-8859-1'?><order>é</order>".encode("latin-1")
+    made.add_attachment(latin, maintype="application", subtype="xml", filename="order.xml")
+    send(port, made)
+    assert [message.body for message in room.queues.info("orders")][1:] == ["<?xml version='1.0'?><order>é</order>"]
 
 
 def test_a_mail_to_two_recipients_is_in_both_queues(room: Postroom, port: int) -> None:

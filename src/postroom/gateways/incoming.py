@@ -77,10 +77,16 @@ class Incoming:
     def accept_many(self, arrivals: Sequence[Arrival]) -> list[Outcome]:
         """Store many in one commit, in their order; one that is refused leaves the others alone."""
         drafts = [_draft(arrival) for arrival in arrivals]
-        outcomes = self._store.transact("gateway-in", lambda tx: self._accept_all(tx, arrivals, drafts))
+        return self._store.transact("gateway-in", lambda tx: self._taken_in(tx, arrivals, drafts))
+
+    def _taken_in(
+        self, tx: Transaction, arrivals: Sequence[Arrival], drafts: Sequence[Draft | PostroomError]
+    ) -> list[Outcome]:
+        """What came of each; what is no message is an error message in the same commit."""
+        outcomes = self._accept_all(tx, arrivals, drafts)
         for arrival, outcome in zip(arrivals, outcomes, strict=True):
             if isinstance(outcome, (BodyError, ArrivalRefused)) and arrival.sequence is None:
-                self._store.transact("gateway-in", partial(self._report, arrival=arrival, error=outcome))
+                self._report(tx, arrival, outcome)
         return outcomes
 
     def _accept_all(

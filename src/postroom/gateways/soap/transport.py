@@ -16,6 +16,7 @@ from postroom.gateways.soap import security
 from postroom.gateways.soap.terms import Terms, terms_of
 from postroom.gateways.tls import check_files
 from postroom.gateways.transport import Letter, Reply, Sent, Setting, Undelivered, reference
+from postroom.model.encodings import charset_of
 from postroom.model.soap import MEDIA_TYPES, Envelope, EnvelopeInvalid, Fault, addressed, read_envelope, written
 from postroom.model.wsdl import Operation
 from postroom.model.xml import is_harmless
@@ -105,7 +106,7 @@ class SoapTransport:
                 raise Undelivered(f"{reply.sender} answered {status} with {reply.media_type}, not SOAP", final=True)
             return Answered(status, None, reply.sender, after)
         try:
-            envelope = read_envelope(reply.body)
+            envelope = read_envelope(reply.body, charset_of(reply.media_type))
         except EnvelopeInvalid as error:
             raise Undelivered(f"{reply.sender} answered {status} with no envelope: {error}", final=True) from None
         if terms.security is not None and envelope.fault() is None:  # who cannot read a request cannot sign the answer
