@@ -70,6 +70,10 @@ def test_each_attachment_is_a_message_of_its_own(room: Postroom, port: int) -> N
     assert (text.body, text.format) == ("see below\n", "text")
     assert (order.body, order.format, order.properties["mail-filename"]) == ("<order/>", "xml", "order.xml")
     assert (image.body, image.properties["mail-content-type"]) == ("AP8=", "image/png")
+    assert len({message.properties["connection"] for message in (text, order, image)}) == 1, "D-26: one conversation"
+    send(port, mail("another", to="open@room.example"))
+    (other,) = room.queues.info("anything")
+    assert other.properties["connection"] != text.properties["connection"]
 
 
 def test_who_may_not_send_and_who_is_not_there_is_refused(room: Postroom, port: int) -> None:

@@ -47,6 +47,7 @@ class Arrival:
     number: str | None = None  # the sender's own: the same number is the same message
     flaw: PostroomError | None = None  # what its transport found wrong with it
     sequence: tuple[str, int] | None = None  # of reliable messaging, with its number; 0 ends the sequence
+    connection: str | None = None  # that it shares with others; by default it has one of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +192,7 @@ class Incoming:
         answers: bool,
         outcomes: Outcomes,
     ) -> None:
-        connections = [secrets.token_hex(16) for _ in fresh]
+        connections = [arrival.connection or secrets.token_hex(16) for _, arrival, _ in fresh.values()]
         systems = [
             {"sender": arrival.sender, "connection": connection}
             for (_, arrival, _), connection in zip(fresh.values(), connections, strict=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import secrets
 import socket
 from collections.abc import Mapping, Sequence
 from email import message_from_bytes, policy
@@ -83,7 +84,10 @@ def _arrivals(content: bytes, sender: str, endpoints: Sequence[str]) -> list[Arr
 
 
 def arrivals_of(content: bytes, sender: str, endpoints: Sequence[str]) -> list[Arrival]:
-    """The messages of a mail: its text, then its attachments, for each endpoint; or ``ValueError`` if it has none."""
+    """The messages of a mail: its text, then its attachments, for each endpoint; or ``ValueError`` if it has none.
+
+    They share a connection: a slice by it has the whole mail.
+    """
     mail = message_from_bytes(content, policy=policy.default)
     assert isinstance(mail, EmailMessage)
     about: dict[str, Value] = {
@@ -95,9 +99,16 @@ def arrivals_of(content: bytes, sender: str, endpoints: Sequence[str]) -> list[A
     text = mail.get_body(preferencelist=("plain", "html")) if mail.is_multipart() else mail
     parts = [part for part in parts if part is text or not _is_other_text(part, mail)]
     parts.sort(key=lambda part: part is not text)
-    known = about.get("mail-message-id")
+    known, connection = about.get("mail-message-id"), secrets.token_hex(16)
     return [
-        Arrival(endpoint, *_body(part), sender, {**about, **_facts(part, at)}, f"{known} {at}" if known else None)
+        Arrival(
+            endpoint,
+            *_body(part),
+            sender,
+            {**about, **_facts(part, at)},
+            f"{known} {at}" if known else None,
+            connection=connection,
+        )
         for endpoint in endpoints
         for at, part in enumerate(parts)
     ]
