@@ -335,6 +335,7 @@ CIRCUIT_FAILURES: Final = 5  # in a row after which a host is left alone
 CIRCUIT_SECONDS: Final = 30.0  # for so long; then one message is tried
 RETRY_AFTER_SECONDS_MAX: Final = 3_600.0  # that a partner may ask us to wait
 SECRET_BYTES_MAX: Final = 65_536  # of a file that has a secret
+GATEWAY_TOLD_CHARS_MAX: Final = 200  # of what a partner answered, in an error
 REQUEST_SECONDS: Final = 30.0  # a request waits for its answer; then it gets a place to ask
 REQUEST_KEPT_SECONDS: Final = 86_400.0  # an answer can be asked for
 STREAM_FILES_MAX: Final = 10_000  # of a folder that one batch of a stream may take

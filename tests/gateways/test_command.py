@@ -225,3 +225,16 @@ def _run_quickly(room: Postroom) -> list[Effect]:
         patch.setattr("postroom.engine.dispatch.OUTBOX_BACKOFF_SECONDS", 0.0)
         room.run_until_idle()
     return room.engine.outbox()
+
+
+def test_a_command_that_cannot_be_begun_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine ended, and every one after it."""
+    assert "No closing quotation" in str(CommandGateway("room.db").act(effect("print 'x")).result["outcome"])
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("postroom.gateways.command.tempfile.TemporaryFile", full)
+    outcome = CommandGateway("room.db").act(effect("true"))
+    assert not outcome.done
+    assert "No space left" in str(outcome.result["outcome"])

@@ -66,6 +66,9 @@ def test_an_endpoint_that_a_program_names_stays(room: Postroom, program: Program
     ("kind outgoingGateway interface supplier.wsdl port P", r"cannot read .*supplier\.wsdl"),
     ("kind outgoingGateway port supplier using WS-Foo policy policy.xml", "no Web Service extension WS-Foo"),
     ("kind outgoingGateway port supplier using WS-Security policy p.xml", r"cannot read .*p\.xml"),
+    ("kind outgoingGateway port supplier using WS-Foo", "no Web Service extension WS-Foo; there are WS-Rel"),
+    ("kind outgoingGateway port supplier schema nix.xsd", r"cannot read .*nix\.xsd"),
+    ("kind incomingGateway interface http port supplier", "the gateway supplier takes nothing in, as it was added"),
     ("kind incomingGateway port printer", "the gateway printer .command. gets nothing"),
     ("kind outgoingGateway port mailbox", "the gateway mailbox .smtp. sends nothing"),
 ])  # fmt: skip

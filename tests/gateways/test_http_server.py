@@ -168,3 +168,42 @@ def test_a_queue_on_hold_asks_to_come_again(client: httpx.Client, room: Postroom
     room.queues.disable("orders", password="p")
     answer = client.post("/orders", content="<order/>", headers=XML)
     assert (answer.status_code, answer.json()["code"], answer.headers["retry-after"]) == (503, "queue-held", "5")
+
+
+@pytest.mark.parametrize(("headers", "body", "status", "why"), [
+    ({"content-type": "application/cloudevents+json"}, b'{"specversion":"1.0"}', 400, "a CloudEvent has specversion"),
+    ({"content-type": "application/cloudevents+json"}, b"{", 400, "this is no CloudEvent"),
+    ({"content-type": "application/cloudevents+json"},
+     b'{"specversion":"1.0","id":"1","source":"a","type":"t","data_base64":"%"}', 400, "data_base64 is not Base64"),
+    ({"ce-id": "%zz%ff", "ce-source": "a"}, b"<order/>", 400, "ce-id is not percent-encoded UTF-8"),
+    ({}, b"x" * (BODY_BYTES_MAX + 1_000_000), 413, f"the body has {BODY_BYTES_MAX + 1_000_000} bytes"),
+])  # fmt: skip
+def test_what_is_no_message_is_an_error_message_and_an_answer(
+    room: Postroom, client: httpx.Client, headers: dict[str, str], body: bytes, status: int, why: str
+) -> None:
+    """These three were answered, and nobody inside heard of them."""
+    answer = client.post("/orders", content=body, headers=headers)
+    assert (answer.status_code, why in answer.json()["detail"]) == (status, True)
+    (error,) = room.queues.info("errs")
+    assert f"<class>message</class><code>{answer.json()['code']}</code><description>from 127.0.0.1:" in error.body
+    assert why in error.body
+    assert len(error.body) < 1_000, "a body that is too large is not kept"
+
+
+def test_who_is_not_known_makes_no_error_message(room: Postroom, client: httpx.Client) -> None:
+    large, event = b"x" * (BODY_BYTES_MAX + 1), {"content-type": "application/cloudevents+json"}
+    bearer = {"authorization": "Bearer t0ken"}
+    assert client.post("/hooks", content=large).status_code == 401
+    assert client.post("/hooks", content=large, headers=bearer).status_code == 413, "its signature cannot be checked"
+    assert client.post("/hooks", content=b"{}", headers=event).status_code == 401
+    assert client.post("/hooks", content=b"{}", headers={**event, **bearer}).status_code == 401
+    assert "put" not in [event.verb for event in room.journal.last(100)]
+
+
+def test_xml_comes_in_as_it_is_written(room: Postroom, client: httpx.Client) -> None:
+    latin = "<?xml version='1.0' encoding='ISO-8859-1'?><offer>é</offer>".encode("latin-1")
+    for body, kind in [(latin, "text/xml"), ("<offer>é</offer>".encode("utf-16"), "application/xml; charset=utf-16")]:
+        assert client.post(
+            "/orders", content=body, headers={"content-type": kind, "prefer": "respond-async"}
+        ).is_success
+    assert [message.body.rpartition("?>")[2] for message in room.queues.info("orders")] == ["<offer>é</offer>"] * 2

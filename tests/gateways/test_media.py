@@ -18,6 +18,9 @@ def test_a_media_type_has_a_format(media_type: str, form: str) -> None:
 
 def test_bytes_become_a_checked_message() -> None:
     assert draft_of("<é/>".encode("latin-1"), "text/xml; charset=ISO-8859-1").body == "<é/>"
+    latin = "<?xml version='1.0' encoding='iso-8859-1'?><é/>".encode("latin-1")
+    for came in (latin, "<é/>".encode("utf-16")):
+        assert draft_of(came, "application/xml").body.endswith("<é/>")
     for body, media_type, error in [
         (b"\xff", "text/plain", TextInvalid),
         (b"x", "text/plain; charset=utf-7", TextInvalid),

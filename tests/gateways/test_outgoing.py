@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import ssl
+from pathlib import Path
 
+import certifi
 import pytest
 from tests.gateways.conftest import Partner, Program
 
 from postroom import faults
 from postroom.engine.runner import Runner
 from postroom.faults import FaultInjected
+from postroom.gateways.http import HttpTransport
 from postroom.room import Postroom
 from postroom.store.kernel.transaction import Transaction
 
@@ -248,3 +252,62 @@ def test_an_engine_that_ends_half_way_sends_again_under_the_same_number(
     assert len({headers["idempotency-key"] for _, headers, _ in partner.got}) == 1
     assert partner.bodies == ["x", "x"]
     assert room.engine.outbox() == []
+
+
+@pytest.mark.parametrize("raised", [
+    ValueError("hunter2"), OSError(2, "hunter2"), UnicodeError("hunter2"), MemoryError("hunter2"), KeyError("hunter2"),
+])  # fmt: skip
+def test_whatever_a_transport_raises_is_a_failed_attempt_of_its_message_alone(
+    room: Postroom, partner: Partner, program: Program, monkeypatch: pytest.MonkeyPatch, raised: Exception
+) -> None:
+    """The engine ended, and every one after it."""
+    room.gateways.add("partner", "http", address=partner.address, attempts="2", backoff="0.01")
+    room.gateways.add("other", "command", command="true")
+    program(
+        room,
+        OUT + ERRS + "create queue others kind outgoingGateway mode persistent port other errorqueue errs\n"
+        "create queue orders kind basic mode persistent\n"
+        "create queue seen kind basic mode persistent\n"
+        "create rule look for orders if (/n) then do enqueue <seen/> into seen",
+    )
+
+    def fail(*_: object, **__: object) -> None:
+        raise raised
+
+    monkeypatch.setattr(HttpTransport, "outgoing", fail)
+    room.send("out", "x")
+    room.send("others", "y")
+    room.send("orders", "<n/>", format="xml")
+    room.run_until_idle()
+    assert (bodies(room, "seen"), bodies(room, "others"), room.engine.outbox()) == (["<seen/>"], [], [])
+    (error,) = bodies(room, "errs")
+    assert "<class>network</class><code>disconnected</code>" in error
+    assert f"partner: {type(raised).__name__} at test_outgoing.py:" in error
+    assert "hunter2" not in error, "what it says may quote what was sent"
+    attempts = [event for event in room.journal.last(100) if event.verb == "attempt"]
+    assert len(attempts) == 3, "two of them with the transport that fails"
+
+
+def test_files_that_are_gone_are_failed_attempts(
+    room: Postroom, program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ca = tmp_path / "ca.pem"
+    ca.write_bytes(Path(ssl.get_default_verify_paths().cafile or certifi.where()).read_bytes())
+    monkeypatch.setenv("KEY", "good")
+    room.gateways.add("partner", "http", address="https://127.0.0.1:9/", ca=str(ca), attempts="1", secret="env:KEY")
+    room.gateways.add(
+        "mail", "smtp", address="smtps://127.0.0.1:9", ca=str(ca), attempts="1", sender="a@b.example", to="c@d.example"
+    )
+    program(room, OUT + ERRS + "create queue mail kind outgoingGateway mode persistent errorqueue errs")
+    ca.unlink()
+    room.send("out", "x")
+    room.send("mail", "y")
+    room.run_until_idle()
+    errors = bodies(room, "errs")
+    assert len(errors) == 2
+    assert all(f"ca: {ca} cannot be read: No such file or directory" in error for error in errors)
+    assert all("<disconnectedTransport>" in error for error in errors)
+    monkeypatch.setenv("KEY", "whsec_%")
+    room.send("out", "z")
+    room.run_until_idle()
+    assert "secret=env:KEY: a key that begins with whsec_" in bodies(room, "errs")[-1]

@@ -16,6 +16,7 @@ from tests.faults.here import evaluate_here
 from tests.gateways.conftest import Program
 
 import postroom
+from postroom.limits import MAIL_PARTS_MAX
 from postroom.room import Postroom
 
 
@@ -69,6 +70,10 @@ def test_each_attachment_is_a_message_of_its_own(room: Postroom, port: int) -> N
     assert (text.body, text.format) == ("see below\n", "text")
     assert (order.body, order.format, order.properties["mail-filename"]) == ("<order/>", "xml", "order.xml")
     assert (image.body, image.properties["mail-content-type"]) == ("AP8=", "image/png")
+    assert len({message.properties["connection"] for message in (text, order, image)}) == 1, "D-26: one conversation"
+    send(port, mail("another", to="open@room.example"))
+    (other,) = room.queues.info("anything")
+    assert other.properties["connection"] != text.properties["connection"]
 
 
 def test_who_may_not_send_and_who_is_not_there_is_refused(room: Postroom, port: int) -> None:
@@ -86,6 +91,25 @@ def test_a_mail_that_is_no_message_is_refused_and_told(room: Postroom, port: int
         send(port, mail("<order>", "xml"))
     (error,) = room.queues.info("errs")
     assert "<code>xml-malformed</code>" in error.body
+
+
+def test_a_mail_with_too_many_parts_is_refused_and_told(room: Postroom, port: int) -> None:
+    """It was refused, and nobody inside heard of it."""
+    made = mail("see below")
+    for _ in range(MAIL_PARTS_MAX):
+        made.add_attachment("x")
+    with pytest.raises(smtplib.SMTPDataError, match="arrival-refused"):
+        send(port, made)
+    (error,) = room.queues.info("errs")
+    assert "a mail has 1 to" in error.body
+
+
+def test_a_document_that_is_attached_says_how_it_is_written(room: Postroom, port: int) -> None:
+    made = mail("see below")
+    latin = "<?xml version='1.0' encoding='ISO-8859-1'?><order>é</order>".encode("latin-1")
+    made.add_attachment(latin, maintype="application", subtype="xml", filename="order.xml")
+    send(port, made)
+    assert [message.body for message in room.queues.info("orders")][1:] == ["<?xml version='1.0'?><order>é</order>"]
 
 
 def test_a_mail_to_two_recipients_is_in_both_queues(room: Postroom, port: int) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from postroom.errors import GatewayInvalid
 from postroom.gateways.http import HttpTransport
-from postroom.gateways.transport import Undelivered, read_settings, secret
+from postroom.gateways.transport import read_settings
 
 
 @pytest.mark.parametrize(("name", "text", "why"), [
@@ -22,12 +20,8 @@ def test_a_setting_that_is_wrong_is_named(name: str, text: str, why: str) -> Non
         read_settings("g", HttpTransport.settings, {name: text})
 
 
-def test_a_secret_is_found_where_the_reference_leads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "key"
-    file.write_text("s3cret\n")
-    monkeypatch.setenv("KEY", "other")
-    assert (secret(f"file:{file}"), secret("env:KEY")) == ("s3cret", "other")
-    for missing in ("env:NO_SUCH_VARIABLE", "file:/no/such/file"):
-        with pytest.raises(Undelivered) as caught:
-            secret(missing)
-        assert not caught.value.final, "an operator may put it there"
+def test_what_was_given_is_not_told() -> None:
+    with pytest.raises(GatewayInvalid) as caught:
+        read_settings("g", HttpTransport.settings, {"token": "hunter2plain"})
+    assert "token: a secret is not written here" in str(caught.value)
+    assert "hunter2plain" not in str(caught.value)

@@ -12,7 +12,6 @@ from tests.rules.conftest import Load, without_spark
 import postroom
 from postroom.errors import (
     CollectionUnknown,
-    FileUnreadable,
     LanguageUnknown,
     NameTaken,
     PostroomError,
@@ -98,7 +97,7 @@ def test_several_files_are_one_load(room: Postroom, tmp_path: Path) -> None:
         (A + RULE, ProgramInvalid),
         (f"{A}{B}create rule r for a if ($x) then do enqueue . into b", ProgramInvalid),
         ("create queue taken kind basic mode persistent", NameTaken),
-        ("create queue q kind basic mode persistent schema missing.xsd", FileUnreadable),
+        ("create queue q kind basic mode persistent schema missing.xsd", ProgramInvalid),
         ("create queue q kind basic mode persistent schema bad.xsd", SchemaMalformed),
     ],
 )

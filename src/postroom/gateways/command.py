@@ -65,14 +65,18 @@ class CommandGateway(Gateway):
     def act(self, effect: Effect) -> Outcome:
         if effect.attempts >= OUTBOX_ATTEMPTS_MAX:
             return Outcome(False, {"outcome": f"given up: {effect.attempts} attempts ended without a result"})
-        argv = [*shlex.split(effect.payload["command"]), "-arg", effect.payload["queue"]]
+        argv = ["-arg", effect.payload["queue"]]
         environment = {
             "POSTROOM_URL": self._room_url,
             "POSTROOM_QUEUE": effect.payload["queue"],
             "POSTROOM_PATH": effect.payload["path"],
             "POSTROOM_EFFECT": str(effect.id),  # the same on every attempt: the command's idempotency key
         }
-        ended = run(argv, environment, float(effect.payload.get("seconds", self._seconds)))
+        try:
+            argv = [*shlex.split(effect.payload["command"]), *argv]
+            ended = run(argv, environment, float(effect.payload.get("seconds", self._seconds)))
+        except Exception as error:  # a full disk, or memory that is used up, is no end of the engine
+            ended = Ended(False, f"cannot be run: {type(error).__name__}: {error}")
         result: dict[str, Any] = {"outcome": ended.outcome, "argv": argv}
         if ended.output is not None:
             result["output"] = ended.output

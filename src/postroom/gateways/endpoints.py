@@ -13,7 +13,8 @@ from postroom.errors import (
     GatewayUnknown,
     GatewayUnreachable,
 )
-from postroom.gateways.transport import Transport, Undelivered, read_settings
+from postroom.gateways.credentials import check_found, hidden
+from postroom.gateways.transport import Transport, Undelivered, guarded, read_settings
 from postroom.limits import GATEWAYS_MAX
 from postroom.model.definitions import nearest
 from postroom.store.kernel.base import Store
@@ -39,6 +40,7 @@ class RoomEndpoints:
         read = read_settings(name, kind.settings, settings)
         try:
             does = kind.check(read)
+            check_found(kind.settings, read)
         except ValueError as error:
             raise GatewayInvalid(gateway=name, why=str(error)) from None
         endpoint = Endpoint(name, transport, does, read, secrets.token_hex(8))
@@ -83,9 +85,10 @@ class RoomEndpoints:
         """Reach the partner without sending a message; answers with what was found."""
         endpoint = self._store.read(lambda tx: _find(tx, name))
         try:
-            return self._transports[endpoint.transport].probe(endpoint)
+            with guarded(name):
+                return self._transports[endpoint.transport].probe(endpoint)
         except Undelivered as error:
-            raise GatewayUnreachable(gateway=name, why=str(error)) from None
+            raise GatewayUnreachable(gateway=name, why=hidden(str(error), endpoint.settings)) from None
 
 
 def _using(tx: Transaction) -> dict[str, list[str]]:

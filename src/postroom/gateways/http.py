@@ -22,8 +22,10 @@ import httpcore
 
 from postroom.gateways.circuits import Circuits
 from postroom.gateways.connections import Connections
+from postroom.gateways.credentials import ascii_line, credential, line, told, webhook_key
 from postroom.gateways.media import MEDIA_TYPES
 from postroom.gateways.origins import Origin, Resolver, origin_of, target_of
+from postroom.gateways.tls import context_of
 from postroom.gateways.transport import (
     SENDING_SETTINGS,
     Letter,
@@ -35,7 +37,6 @@ from postroom.gateways.transport import (
     names,
     number,
     reference,
-    secret,
     truth,
 )
 from postroom.limits import GATEWAY_SECONDS, REPLY_BYTES_MAX, RETRY_AFTER_SECONDS_MAX
@@ -45,6 +46,7 @@ from postroom.store.tables.endpoints import ANSWER, IN, OUT, REPLY, Endpoint
 LATER = (408, 421, 425, 429, 500, 502, 503, 504)  # the same request may be taken another time
 #: What httpcore raises if the partner cannot be reached, is too slow, or does not speak HTTP.
 _NETWORK = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.UnsupportedProtocol)
+_SECRET_HEADERS = {"authorization", "cookie", "proxy-authorization"}
 _OF_EVERY_REQUEST = {"User-Agent": "postroom", "Accept-Encoding": "identity"}
 
 
@@ -58,6 +60,12 @@ def path(text: str) -> str:
     return text.rstrip("/") or "/"
 
 
+def headers(text: str) -> list[str]:
+    if _SECRET_HEADERS & {name.lower() for name in names(text)}:
+        raise ValueError(f"{', '.join(sorted(_SECRET_HEADERS))} have secrets, which are no properties")
+    return names(text)
+
+
 class HttpTransport:
     name = "http"
     settings = (
@@ -68,15 +76,15 @@ class HttpTransport:
         Setting("ca", "a file with the certificates that are trusted, instead of the system's"),
         Setting("certificate", "a file with our certificate"),
         Setting("key", "a file with the key of our certificate"),
-        Setting("token", "where the bearer token is: env:NAME or file:PATH", reference),
+        Setting("token", "where the bearer token is: env:NAME or file:PATH", reference, ascii_line),
         Setting("username", "for basic authentication"),
-        Setting("password", "where its password is", reference),
-        Setting("secret", "where the key is that signs what is sent (Standard Webhooks)", reference),
+        Setting("password", "where its password is", reference, line),
+        Setting("secret", "where the key is that signs what is sent (Standard Webhooks)", reference, webhook_key),
         Setting("cloudevents", "whether messages are sent as CloudEvents: yes or no", truth),
         Setting("path", "where messages are taken in: a path of our server", path),
-        Setting("in-token", "where the bearer token is that a sender must show", reference),
-        Setting("in-secret", "where the key is that what comes in must be signed with", reference),
-        Setting("headers", "headers that become properties, with commas", names),
+        Setting("in-token", "where the bearer token is that a sender must show", reference, ascii_line),
+        Setting("in-secret", "where the key is that what comes in must be signed with", reference, webhook_key),
+        Setting("headers", "headers that become properties, with commas", headers),
         Setting("wait", "seconds that a request waits for its answer", number(0, 600)),
         *SENDING_SETTINGS,
     )
@@ -101,6 +109,10 @@ class HttpTransport:
             "key" in settings and "certificate" not in settings
         ):
             raise ValueError("username and password belong together, and key needs certificate")
+        if ":" in settings.get("username", ""):
+            raise ValueError("username: a name for basic authentication has no colon")
+        if any(name in settings for name in ("ca", "certificate")):
+            context_of(settings)
         return frozenset(does)
 
     def outgoing(self, letter: Letter) -> Sent:
@@ -110,7 +122,7 @@ class HttpTransport:
         if 200 <= status < 300:
             # 202 says that the answer is not there yet: what it has is not the partner's reply.
             return Sent(f"HTTP {status}", reply if reply.body and status != 202 else None)
-        why = f"{reply.sender} answered {status}: {reply.body[:200].decode(errors='replace')}"
+        why = f"{reply.sender} answered {status}: {told(reply.body, letter.endpoint.settings)}"
         if status not in LATER:
             raise Undelivered(why, final=True)
         raise Undelivered(why, after_seconds=after)
@@ -161,7 +173,7 @@ class HttpTransport:
                 reply = Reply(content, replied.get("content-type", "text/plain"), str(origin))
                 return response.status, replied, reply
         except (*_NETWORK, ssl.SSLError) as error:
-            why = f"{origin}: {type(error).__name__} {error}"
+            why = f"{origin}: {_described(error, endpoint.settings)}"
             raise Undelivered(why, disconnected=str(origin)) from None
         finally:
             self._circuits.note(str(origin), answered)
@@ -171,9 +183,10 @@ class HttpTransport:
             connections = self._connections.get(endpoint.mark)
             if connections is None:
                 settings = endpoint.settings
-                context = ssl.create_default_context(cafile=settings.get("ca"))
-                if "certificate" in settings:
-                    context.load_cert_chain(settings["certificate"], settings.get("key"))
+                try:
+                    context = context_of(settings)
+                except ValueError as error:
+                    raise Undelivered(str(error), disconnected=str(origin_of(settings["address"]))) from None
                 connections = Connections(context, bool(settings.get("private")), self._resolver)
                 self._connections[endpoint.mark] = connections
             return connections
@@ -203,7 +216,8 @@ def _headers(letter: Letter) -> dict[str, str]:
     if "secret" in settings:
         stamp = str(int(time()))
         headers["webhook-id"], headers["webhook-timestamp"] = letter.number, stamp
-        headers["webhook-signature"] = signature(secret(settings["secret"]), letter.number, stamp, letter.body.encode())
+        key = credential(settings, "secret", webhook_key)
+        headers["webhook-signature"] = signature(key, letter.number, stamp, letter.body.encode())
     return headers
 
 
@@ -219,9 +233,9 @@ def _header(value: str) -> str:
 
 def _credentials(settings: Mapping[str, Any]) -> dict[str, str]:
     if "token" in settings:
-        return {"Authorization": f"Bearer {secret(settings['token'])}"}
+        return {"Authorization": f"Bearer {credential(settings, 'token', ascii_line)}"}
     if "username" in settings:
-        both = f"{settings['username']}:{secret(settings['password'])}"
+        both = f"{settings['username']}:{credential(settings, 'password', line)}"
         return {"Authorization": f"Basic {base64.b64encode(both.encode()).decode()}"}
     return {}
 
@@ -231,6 +245,13 @@ def signature(key: str, id: str, stamp: str, body: bytes) -> str:
     raw = base64.b64decode(key.removeprefix("whsec_")) if key.startswith("whsec_") else key.encode()
     signed = hmac.new(raw, f"{id}.{stamp}.".encode() + body, hashlib.sha256).digest()
     return f"v1,{base64.b64encode(signed).decode()}"
+
+
+def _described(error: Exception, settings: Mapping[str, Any]) -> str:
+    """What went wrong with a request. Why it could not be written is not told: that quotes its headers."""
+    if isinstance(error, httpcore.LocalProtocolError):
+        return "the request cannot be written as HTTP"
+    return f"{type(error).__name__} {told(str(error), settings)}"
 
 
 def _retry_after(text: str | None) -> float:

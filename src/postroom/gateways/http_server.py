@@ -26,6 +26,7 @@ from starlette.routing import Route
 
 from postroom.errors import (
     ArgumentInvalid,
+    ArrivalRefused,
     BodyError,
     BodyTooLarge,
     GatewayUnknown,
@@ -35,12 +36,13 @@ from postroom.errors import (
     advice_of,
 )
 from postroom.gateways import event_headers
+from postroom.gateways.credentials import ascii_line, credential, webhook_key
 from postroom.gateways.http import signature
 from postroom.gateways.incoming import Answers, Arrival, Entered, Incoming
 from postroom.gateways.media import MEDIA_TYPES
 from postroom.gateways.soap.server import SoapServer
 from postroom.gateways.soap.terms import terms_of
-from postroom.gateways.transport import Undelivered, secret
+from postroom.gateways.transport import Undelivered
 from postroom.limits import ARRIVALS_AT_ONCE, BODY_BYTES_MAX, REQUEST_SECONDS, WEBHOOK_AGE_SECONDS
 from postroom.model.message import Message, Value
 from postroom.store.kernel.base import Store
@@ -164,10 +166,14 @@ class HttpServer:
         return self._known
 
     async def _posted(self, request: Request, endpoint: Endpoint) -> Response:
-        body = await _body(request)
+        body, oversize = await _body(request)
         settings = endpoint.settings
         await self._permit(endpoint, request.headers)
         _check_token(settings, request.headers)
+        if oversize is not None:
+            if "in-secret" not in settings:  # else nobody knows who sent it: a signature is over all of it
+                await self._collected.accept(_flawed(endpoint, request, b"", oversize))
+            raise oversize
         _check_signature(settings, request.headers, body)
         root = request.scope.get("root_path", "")
         place = f"{root}{settings['path']}{_ANSWERS}"
@@ -228,21 +234,40 @@ class HttpServer:
         return await self._soap.answer(None, endpoint, message) if endpoint.transport == "soap" else _answered(message)
 
 
-async def _body(request: Request) -> bytes:
-    """The body, up to the limit: a longer one is not read to its end."""
+async def _body(request: Request) -> tuple[bytes, BodyTooLarge | None]:
+    """The body, up to the limit: a longer one is not read to its end, and not kept."""
     kept = bytearray()
     async for chunk in request.stream():
         kept += chunk
         if len(kept) > BODY_BYTES_MAX:
-            raise BodyTooLarge(size=len(kept), limit=BODY_BYTES_MAX)
-    return bytes(kept)
+            said = request.headers.get("content-length", "")
+            size = max(len(kept), int(said) if said.isdecimal() and len(said) < 16 else 0)
+            return b"", BodyTooLarge(size=size, limit=BODY_BYTES_MAX)
+    return bytes(kept), None
+
+
+def _sender(request: Request) -> str:
+    client = request.client
+    return f"{client.host}:{client.port}" if client else "unknown"
+
+
+def _flawed(endpoint: Endpoint, request: Request, body: bytes, flaw: PostroomError) -> Arrival:
+    """What is no message: it becomes an error message."""
+    return Arrival(endpoint.name, body, "text/plain", _sender(request), flaw=flaw)
 
 
 def _arrival(endpoint: Endpoint, request: Request, body: bytes) -> Arrival:
+    try:
+        return _message(endpoint, request, body)
+    except ValueError as error:
+        return _flawed(endpoint, request, body, ArrivalRefused(gateway=endpoint.name, why=str(error)))
+
+
+def _message(endpoint: Endpoint, request: Request, body: bytes) -> Arrival:
+    """What came, with the attributes of its event if it is one; raises ``ValueError`` if these cannot be read."""
     headers = request.headers
     media_type = headers.get("content-type", "text/plain")
-    client = request.client
-    sender = f"{client.host}:{client.port}" if client else "unknown"
+    sender = _sender(request)
     properties: dict[str, Value] = {
         name.lower(): headers[name] for name in endpoint.settings.get("headers", []) if name in headers
     }
@@ -262,7 +287,7 @@ def _attribute(name: str, text: str) -> str:
     try:
         return event_headers.decoded(text)
     except ValueError:
-        raise Refused(400, "arrival-refused", f"{name} is not percent-encoded UTF-8") from None
+        raise ValueError(f"{name} is not percent-encoded UTF-8") from None
 
 
 def _decoded(text: Any) -> bytes:
@@ -270,7 +295,7 @@ def _decoded(text: Any) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (TypeError, ValueError):
-        raise Refused(400, "arrival-refused", "data_base64 is not Base64") from None
+        raise ValueError("data_base64 is not Base64") from None
 
 
 def _structured(body: bytes) -> tuple[bytes, str, dict[str, Any]]:
@@ -280,7 +305,7 @@ def _structured(body: bytes) -> tuple[bytes, str, dict[str, Any]]:
         if not isinstance(event, dict) or not {"specversion", "id", "source", "type"} <= event.keys():
             raise ValueError("a CloudEvent has specversion, id, source and type")
     except (ValueError, RecursionError) as error:
-        raise Refused(400, "json-malformed", f"this is no CloudEvent: {error}") from None
+        raise ValueError(f"this is no CloudEvent: {error}") from None
     data, media_type = event.pop("data", None), str(event.pop("datacontenttype", "application/json"))
     if event.get("data_base64") is not None:
         return _decoded(event.pop("data_base64")), media_type, event
@@ -292,7 +317,8 @@ def _check_token(settings: Mapping[str, Any], headers: Mapping[str, str]) -> Non
     if "in-token" not in settings:
         return
     given = headers.get("authorization", "")
-    if not hmac.compare_digest(given.encode(), f"Bearer {_secret(settings['in-token'])}".encode()):
+    wanted = f"Bearer {_secret(settings, 'in-token', ascii_line)}"
+    if not hmac.compare_digest(given.encode(), wanted.encode()):
         raise Refused(401, "principal-refused", "the bearer token is missing or wrong")
 
 
@@ -301,15 +327,15 @@ def _check_signature(settings: Mapping[str, Any], headers: Mapping[str, str], bo
         return
     id, stamp, given = (headers.get(f"webhook-{name}", "") for name in ("id", "timestamp", "signature"))
     fresh = stamp.isdecimal() and len(stamp) < 12 and abs(time() - int(stamp)) <= WEBHOOK_AGE_SECONDS
-    wanted = signature(_secret(settings["in-secret"]), id, stamp, body).encode()
+    wanted = signature(_secret(settings, "in-secret", webhook_key), id, stamp, body).encode()
     matches = [hmac.compare_digest(candidate.encode(), wanted) for candidate in given.split(" ")]
     if not (any(matches) and fresh and id):
         raise Refused(401, "principal-refused", "the signature is missing, wrong or too old")
 
 
-def _secret(where: str) -> str:
+def _secret(settings: Mapping[str, Any], name: str, fits: Callable[[str], object]) -> str:
     try:
-        return secret(where)
+        return credential(settings, name, fits)
     except Undelivered:
         raise Refused(503, "gateway-invalid", "the gateway cannot check who sends") from None
 
@@ -337,7 +363,7 @@ def _status(error: PostroomError) -> int:
         return 409
     if isinstance(error, GatewayUnknown):
         return 404
-    if isinstance(error, BodyError):
+    if isinstance(error, (BodyError, ArrivalRefused)):
         return 400
     if isinstance(error, MethodUnknown):
         return 405

@@ -47,6 +47,7 @@ class Arrival:
     number: str | None = None  # the sender's own: the same number is the same message
     flaw: PostroomError | None = None  # what its transport found wrong with it
     sequence: tuple[str, int] | None = None  # of reliable messaging, with its number; 0 ends the sequence
+    connection: str | None = None  # that it shares with others; by default it has one of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +78,16 @@ class Incoming:
     def accept_many(self, arrivals: Sequence[Arrival]) -> list[Outcome]:
         """Store many in one commit, in their order; one that is refused leaves the others alone."""
         drafts = [_draft(arrival) for arrival in arrivals]
-        outcomes = self._store.transact("gateway-in", lambda tx: self._accept_all(tx, arrivals, drafts))
+        return self._store.transact("gateway-in", lambda tx: self._taken_in(tx, arrivals, drafts))
+
+    def _taken_in(
+        self, tx: Transaction, arrivals: Sequence[Arrival], drafts: Sequence[Draft | PostroomError]
+    ) -> list[Outcome]:
+        """What came of each; what is no message is an error message in the same commit."""
+        outcomes = self._accept_all(tx, arrivals, drafts)
         for arrival, outcome in zip(arrivals, outcomes, strict=True):
             if isinstance(outcome, (BodyError, ArrivalRefused)) and arrival.sequence is None:
-                self._store.transact("gateway-in", partial(self._report, arrival=arrival, error=outcome))
+                self._report(tx, arrival, outcome)
         return outcomes
 
     def _accept_all(
@@ -185,7 +192,7 @@ class Incoming:
         answers: bool,
         outcomes: Outcomes,
     ) -> None:
-        connections = [secrets.token_hex(16) for _ in fresh]
+        connections = [arrival.connection or secrets.token_hex(16) for _, arrival, _ in fresh.values()]
         systems = [
             {"sender": arrival.sender, "connection": connection}
             for (_, arrival, _), connection in zip(fresh.values(), connections, strict=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from postroom.errors import TextInvalid
+from postroom.model.encodings import charset_of, decoded
 from postroom.model.message import Draft, Value
 
 MEDIA_TYPES = {
@@ -23,16 +24,10 @@ def format_of(media_type: str) -> str:
 
 
 def draft_of(body: bytes, media_type: str, properties: Mapping[str, Value] | None = None) -> Draft:
-    """A checked message; raises a ``BodyError`` if it is none. XML says its own encoding, all else is UTF-8."""
-    charset = "utf-8"
-    for part in media_type.split(";")[1:]:
-        name, _, value = part.partition("=")
-        if name.strip().lower() == "charset":
-            charset = value.strip().strip('"').lower()
-    if charset not in ("utf-8", "utf8", "us-ascii", "iso-8859-1", "latin-1", "latin1"):
-        raise TextInvalid(why=f"the charset {charset[:40]!r} is not taken; send UTF-8")
+    """A checked message; raises a ``BodyError`` if it is none. XML may say its own encoding; all else is UTF-8."""
+    form = format_of(media_type)
     try:
-        text = body.decode(charset)
-    except UnicodeDecodeError as error:
-        raise TextInvalid(why=f"byte {error.start + 1} is not {charset}") from None
-    return Draft.of(text, format_of(media_type), None, properties or {})
+        text = decoded(body, charset_of(media_type), xml=form == "xml")
+    except ValueError as error:
+        raise TextInvalid(why=str(error)) from None
+    return Draft.of(text, form, None, properties or {})

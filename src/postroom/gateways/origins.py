@@ -39,7 +39,11 @@ def origin_of(url: str) -> Origin:
         raise ValueError(f"an address begins with one of {', '.join(PORTS)}")
     if parts.username is not None or parts.password is not None or not parts.hostname or parts.fragment:
         raise ValueError("an address has a host, and neither a user nor a password nor a fragment")
-    return Origin(parts.scheme, parts.hostname.lower(), parts.port or PORTS[parts.scheme])
+    try:
+        port = parts.port
+    except ValueError:
+        raise ValueError("the port of an address is a number up to 65535") from None
+    return Origin(parts.scheme, parts.hostname.lower(), port or PORTS[parts.scheme])
 
 
 def target_of(address: str, recipient: object, allowed: list[str]) -> str:

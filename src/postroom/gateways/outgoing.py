@@ -14,11 +14,12 @@ from postroom.engine.dispatch import Attempts, Gateway, Outcome, Tried
 from postroom.engine.steps.effects import Document
 from postroom.engine.steps.failures import Failure
 from postroom.errors import BodyError, EntryRefused, SchemaInvalid
+from postroom.gateways.credentials import hidden, hidden_in_reply
 from postroom.gateways.media import draft_of
 from postroom.gateways.reliable.source import Numbered, Source, give_numbers, note_end
 from postroom.gateways.soap.terms import terms_of
 from postroom.gateways.soap.transport import SoapTransport
-from postroom.gateways.transport import Letter, Reply, Sent, Transport, Undelivered
+from postroom.gateways.transport import Letter, Reply, Sent, Transport, Undelivered, guarded
 from postroom.limits import GATEWAY_ATTEMPTS, GATEWAY_RUN, OUTBOX_BACKOFF_SECONDS
 from postroom.model.key import key_text
 from postroom.model.message import Draft, Stored
@@ -63,10 +64,11 @@ class OutgoingGateway(Gateway):
         try:
             if effect.attempts >= policy.most:
                 raise _given_up(effect)
-            sent: Sent | Undelivered = self._send(letter)
+            with guarded(letter.endpoint.name):
+                sent: Sent | Undelivered = self._send(letter)
         except Undelivered as error:
             sent = error
-        return _outcome(sent, policy)
+        return _outcome(sent, policy, letter)
 
     # --- reliable messaging ---
 
@@ -96,8 +98,8 @@ class OutgoingGateway(Gateway):
         queue = str(run[0].payload["queue"])
         results = self._source.send(queue, [numbered for _, numbered in ready]) if ready else []
         sent |= {effect.id: result for (effect, _), result in zip(ready, results, strict=True)}
-        policy = next(_policy(numbered.letter) for numbered in begun if isinstance(numbered, Numbered))
-        return [_outcome(sent[effect.id], policy) for effect in run]
+        letter = next(numbered.letter for numbered in begun if isinstance(numbered, Numbered))
+        return [_outcome(sent[effect.id], _policy(letter), letter) for effect in run]
 
     def recorded(self, run: Sequence[Effect]) -> None:
         """A sequence that has a gap, or enough messages, is ended at once."""
@@ -163,20 +165,23 @@ class OutgoingGateway(Gateway):
         port = tx.endpoints.port(stored.queue)
         name = None if port is None else tx.endpoints.queue_at(port.endpoint, REPLY)
         queue = None if name is None else tx.queues.named(name)
-        if queue is None or not reply.body:
+        endpoint = None if port is None else tx.endpoints.find(port.endpoint)
+        if queue is None or endpoint is None or not reply.body:
             return []
+        body = hidden_in_reply(reply.body, endpoint.settings)
         properties = json.loads(stored.properties)
         system = {"sender": reply.sender, "request": key_text(stored.key)}
         system["connection"] = properties.get("connection", key_text(stored.key))
         try:
             if reply.flaw is not None:
                 raise reply.flaw
-            (put,) = self._entry.entered(tx, queue, [(draft_of(reply.body, reply.media_type), system)])
+            (put,) = self._entry.entered(tx, queue, [(draft_of(body, reply.media_type), system)])
             if isinstance(put, EntryRefused):
                 raise put
         except BodyError as error:
-            text = reply.body.decode(errors="backslashreplace").replace("\0", "\ufffd")
-            failure = Failure("message", error.code, f"a reply cannot be taken in: {error}")
+            text = body.decode(errors="backslashreplace").replace("\0", "\ufffd")
+            why = hidden(f"a reply cannot be taken in: {error}", endpoint.settings)
+            failure = Failure("message", error.code, why)
             document = Document(stored.key, "text", None, text)
             return [self._entry.failed(tx, failure, queue.name, document, properties)]
         return [put._replace(cause=stored.key)]
@@ -219,9 +224,10 @@ def _given_up(effect: Effect) -> Undelivered:
     return Undelivered(f"given up: {effect.attempts} attempts ended without a result", final=True)
 
 
-def _outcome(sent: Sent | Undelivered, policy: Attempts) -> Outcome:
+def _outcome(sent: Sent | Undelivered, policy: Attempts, letter: Letter) -> Outcome:
     if isinstance(sent, Sent):
         return Outcome(True, {"outcome": sent.outcome}, policy, found=sent.reply)
+    sent.change(lambda text: hidden(text, letter.endpoint.settings))
     return Outcome(
         False,
         {"outcome": str(sent)},

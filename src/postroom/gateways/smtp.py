@@ -12,7 +12,9 @@ from string import Template
 from typing import Any
 
 from postroom.gateways.circuits import Circuits
+from postroom.gateways.credentials import ascii_line, credential, told
 from postroom.gateways.origins import Resolver, origin_of, pinned
+from postroom.gateways.tls import context_of
 from postroom.gateways.transport import (
     SENDING_SETTINGS,
     Letter,
@@ -22,7 +24,6 @@ from postroom.gateways.transport import (
     choice,
     names,
     reference,
-    secret,
     truth,
 )
 from postroom.limits import GATEWAY_SECONDS
@@ -44,7 +45,7 @@ class SmtpTransport:
         Setting("private", "whether the server's name may lead into a private network: yes or no", truth),
         Setting("ca", "a file with the certificates that are trusted, instead of the system's"),
         Setting("username", "for the mail server"),
-        Setting("password", "where its password is: env:NAME or file:PATH", reference),
+        Setting("password", "where its password is: env:NAME or file:PATH", reference, ascii_line),
         Setting("sender", "who the mail is from", mail_address),
         Setting("to", "who gets it, unless the property recipient says so", mail_address),
         Setting("recipients", "whom the property recipient may name: addresses or @domains, with commas", names),
@@ -71,13 +72,16 @@ class SmtpTransport:
             does.add(IN)
         if not does:
             raise ValueError("address=smtp://HOST (to send) or recipient=ADDRESS (to take in) is missing")
-        if ("username" in settings) != ("password" in settings):
-            raise ValueError("username and password belong together")
+        if ("username" in settings) != ("password" in settings) or not settings.get("username", "").isascii():
+            raise ValueError("username, in ASCII, and password belong together")
+        if "ca" in settings:
+            context_of(settings)
         return frozenset(does)
 
     def outgoing(self, letter: Letter) -> Sent:
         mail = mail_of(letter)
-        host = str(origin_of(letter.endpoint.settings["address"]))
+        settings = letter.endpoint.settings
+        host = str(origin_of(settings["address"]))
         wait = self._circuits.wait_seconds(host)
         if wait:
             raise Undelivered(f"{host} does not answer", disconnected=host, tried=False, after_seconds=wait)
@@ -88,12 +92,12 @@ class SmtpTransport:
                 server.send_message(mail)
         except smtplib.SMTPRecipientsRefused as error:
             code, reply = next(iter(error.recipients.values()))
-            raise Undelivered(f"{host} answered {code} {_text(reply)}", final=code >= 500) from None
+            raise Undelivered(f"{host} answered {code} {told(reply, settings)}", final=code >= 500) from None
         except smtplib.SMTPResponseException as error:
-            why = f"{host} answered {error.smtp_code} {_text(error.smtp_error)}"
+            why = f"{host} answered {error.smtp_code} {told(error.smtp_error, settings)}"
             raise Undelivered(why, final=error.smtp_code >= 500) from None
         except (OSError, smtplib.SMTPException) as error:
-            raise Undelivered(f"{host}: {type(error).__name__}: {error}", disconnected=host) from None
+            raise Undelivered(f"{host}: {_described(error, settings)}", disconnected=host) from None
         finally:
             self._circuits.note(host, answered)
         return Sent(f"mailed to {mail['To']}")
@@ -109,13 +113,16 @@ class SmtpTransport:
             with self._connected(endpoint) as server:
                 code, reply = server.noop()
         except (OSError, smtplib.SMTPException) as error:
-            raise Undelivered(f"{host}: {type(error).__name__}: {error}", disconnected=host) from None
-        return f"{host} answered {code} {_text(reply)}"
+            raise Undelivered(f"{host}: {_described(error, endpoint.settings)}", disconnected=host) from None
+        return f"{host} answered {code} {told(reply, endpoint.settings)}"
 
     def _connected(self, endpoint: Endpoint) -> smtplib.SMTP:
         settings = endpoint.settings
         origin = origin_of(settings["address"])
-        context = ssl.create_default_context(cafile=settings.get("ca"))
+        try:
+            context = context_of(settings)
+        except ValueError as error:
+            raise Undelivered(str(error), disconnected=str(origin)) from None
         server = _PinnedServer(
             bool(settings.get("private")), self._resolver, context if origin.scheme == "smtps" else None
         )
@@ -125,7 +132,7 @@ class SmtpTransport:
             if origin.scheme == "smtp" and settings.get("tls", "starttls") == "starttls":
                 server.starttls(context=context)
             if "username" in settings:
-                server.login(settings["username"], secret(settings["password"]))
+                server.login(settings["username"], credential(settings, "password", ascii_line))
         except BaseException:
             server.close()
             raise
@@ -173,8 +180,8 @@ def listed(address: str, allowed: list[str]) -> bool:
     return any(lowered == entry.lower() or (entry[:1] == "@" and lowered.endswith(entry.lower())) for entry in allowed)
 
 
-def _text(reply: bytes | str) -> str:
-    return reply.decode(errors="replace")[:200] if isinstance(reply, bytes) else reply[:200]
+def _described(error: Exception, settings: Mapping[str, Any]) -> str:
+    return f"{type(error).__name__}: {told(str(error), settings)}"
 
 
 class _PinnedServer(smtplib.SMTP):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import secrets
 import socket
 from collections.abc import Mapping, Sequence
 from email import message_from_bytes, policy
@@ -16,7 +17,7 @@ from typing import Any
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
-from postroom.errors import BodyError, PostroomError
+from postroom.errors import ArrivalRefused, BodyError, PostroomError
 from postroom.gateways.incoming import Arrival, Entered, Incoming
 from postroom.gateways.smtp import listed
 from postroom.limits import BODY_BYTES_MAX, MAIL_PARTS_MAX, MAIL_RECIPIENTS_MAX
@@ -54,15 +55,13 @@ class MailReceived:
         try:
             endpoints = await asyncio.to_thread(self._endpoints)
             names = [endpoints[rcpt_to.lower()].name for rcpt_to in envelope.rcpt_tos if rcpt_to.lower() in endpoints]
-            arrivals = arrivals_of(content, envelope.mail_from or "", names)
+            arrivals = _arrivals(content, envelope.mail_from or "", names)
             outcomes = await asyncio.to_thread(self._incoming.accept_many, arrivals)
-        except ValueError as error:
-            return f"554 {error}"
         except PostroomError as error:
             return f"451 {error.code}: try again later"
         refused = [outcome for outcome in outcomes if isinstance(outcome, PostroomError)]
         if refused:  # what could be taken in is there, and the rest is in an error message
-            status = 554 if isinstance(refused[0], BodyError) else 451
+            status = 554 if isinstance(refused[0], (BodyError, ArrivalRefused)) else 451
             return f"{status} {refused[0].code}"
         return f"250 taken in as {' '.join(outcome.key for outcome in outcomes if isinstance(outcome, Entered))}"
 
@@ -75,8 +74,20 @@ class MailReceived:
         }
 
 
+def _arrivals(content: bytes, sender: str, endpoints: Sequence[str]) -> list[Arrival]:
+    """The messages of a mail; one that has none is an error message."""
+    try:
+        return arrivals_of(content, sender, endpoints)
+    except ValueError as error:
+        flaws = [ArrivalRefused(gateway=endpoint, why=str(error)) for endpoint in endpoints]
+        return [Arrival(flaw.facts["gateway"], content, "text/plain", sender, flaw=flaw) for flaw in flaws]
+
+
 def arrivals_of(content: bytes, sender: str, endpoints: Sequence[str]) -> list[Arrival]:
-    """The messages of a mail: its text, then its attachments, for each endpoint; or ``ValueError`` if it has none."""
+    """The messages of a mail: its text, then its attachments, for each endpoint; or ``ValueError`` if it has none.
+
+    They share a connection: a slice by it has the whole mail.
+    """
     mail = message_from_bytes(content, policy=policy.default)
     assert isinstance(mail, EmailMessage)
     about: dict[str, Value] = {
@@ -88,9 +99,16 @@ def arrivals_of(content: bytes, sender: str, endpoints: Sequence[str]) -> list[A
     text = mail.get_body(preferencelist=("plain", "html")) if mail.is_multipart() else mail
     parts = [part for part in parts if part is text or not _is_other_text(part, mail)]
     parts.sort(key=lambda part: part is not text)
-    known = about.get("mail-message-id")
+    known, connection = about.get("mail-message-id"), secrets.token_hex(16)
     return [
-        Arrival(endpoint, *_body(part), sender, {**about, **_facts(part, at)}, f"{known} {at}" if known else None)
+        Arrival(
+            endpoint,
+            *_body(part),
+            sender,
+            {**about, **_facts(part, at)},
+            f"{known} {at}" if known else None,
+            connection=connection,
+        )
         for endpoint in endpoints
         for at, part in enumerate(parts)
     ]
@@ -105,7 +123,10 @@ def _body(part: Any) -> tuple[bytes, str]:
     raw = part.get_payload(decode=True) or b""
     kind = part.get_content_type()
     if part.get_content_maintype() == "text" or kind.endswith(("xml", "json")):
-        charset = part.get_content_charset("utf-8")
+        charset = part.get_content_charset()
+        if charset is None and kind.endswith("xml"):  # it says itself how it is written
+            return raw, kind
+        charset = charset or "utf-8"
         try:
             text = raw.decode(charset).replace("\r\n", "\n")
         except (LookupError, UnicodeDecodeError):

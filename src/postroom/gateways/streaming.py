@@ -13,7 +13,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from postroom.gateways.transport import Letter, Sent, Setting, Undelivered, choice, names, number, reference, secret
+from postroom.gateways.credentials import secret
+from postroom.gateways.transport import Letter, Sent, Setting, Undelivered, choice, names, number, reference
 from postroom.limits import STREAM_EVENTS_MAX, STREAM_FILES_MAX
 from postroom.store.tables.endpoints import SINK, SOURCE, Endpoint
 

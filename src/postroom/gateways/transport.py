@@ -6,20 +6,21 @@ A transport is one file here. It has ``check`` (are these settings good?), ``out
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any, NamedTuple, Protocol
 
 from postroom.errors import BodyError, GatewayInvalid
+from postroom.faults import FaultInjected
 from postroom.limits import (
     GATEWAY_ATTEMPTS_MAX,
     GATEWAY_SECONDS_MAX,
     GATEWAY_SETTING_CHARS_MAX,
     OUTBOX_BACKOFF_SECONDS_MAX,
-    SECRET_BYTES_MAX,
 )
 from postroom.store.tables.endpoints import Endpoint
 
@@ -30,6 +31,7 @@ class Setting(NamedTuple):
     name: str
     about: str
     read: Callable[[str], Any] = str
+    fits: Callable[[str], object] | None = None  # raises ``ValueError`` if a secret that is found cannot be used
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,27 @@ class Undelivered(Exception):
         self.kind = kind  # class and code of the error message, and more elements of it
         self.code = code
         self.kinds = kinds
+
+    def change(self, told: Callable[[str], str]) -> None:
+        """Say it in other words: all that goes into the journal and into an error message."""
+        self.args = (told(str(self)),)
+        self.kinds = tuple((kind, told(text)) for kind, text in self.kinds)
+
+
+@contextmanager
+def guarded(endpoint: str) -> Iterator[None]:
+    """Whatever a transport raises is a failed attempt of its message, and ends no engine.
+
+    What was not expected is told by its kind and place alone: its text may quote a secret.
+    """
+    try:
+        yield
+    except (Undelivered, FaultInjected):
+        raise
+    except Exception as error:
+        place = extract_tb(error.__traceback__)[-1]
+        why = f"{endpoint}: {type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
+        raise Undelivered(why, disconnected=endpoint) from None
 
 
 class Transport(Protocol):
@@ -158,7 +181,10 @@ SENDING_SETTINGS = (
 
 
 def read_settings(gateway: str, known: Iterable[Setting], given: Mapping[str, str]) -> dict[str, Any]:
-    """Settings as they are stored; a word that a transport does not know is refused."""
+    """Settings as they are stored; a word that a transport does not know is refused.
+
+    What was given is not told: it may be a secret that does not belong here.
+    """
     by_name = {setting.name: setting for setting in known}
     settings: dict[str, Any] = {}
     for name, text in given.items():
@@ -171,21 +197,5 @@ def read_settings(gateway: str, known: Iterable[Setting], given: Mapping[str, st
         try:
             settings[name] = setting.read(text)
         except (ValueError, OverflowError) as error:
-            raise GatewayInvalid(gateway=gateway, why=f"{name}={text}: {error}") from None
+            raise GatewayInvalid(gateway=gateway, why=f"{name}: {error}") from None
     return settings
-
-
-def secret(where: str) -> str:
-    """The secret that a reference leads to; raises ``Undelivered`` if it is not there."""
-    kind, _, name = where.partition(":")
-    try:
-        if kind == "env":
-            value = os.environ.get(name, "")
-        else:
-            with Path(name).open("rb") as file:
-                value = file.read(SECRET_BYTES_MAX).decode().rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Undelivered(f"the secret {where} cannot be read: {error}") from None
-    if not value:
-        raise Undelivered(f"there is no secret at {where}")
-    return value

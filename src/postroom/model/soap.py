@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from postroom.errors import XmlForbidden, XmlMalformed
 from postroom.model.body import check_text
+from postroom.model.encodings import decoded
 from postroom.model.schema import parser
 from postroom.model.xml import check_xml
 from postroom.model.xmltext import escaped, without_declaration
@@ -136,22 +137,22 @@ class Envelope:
         return str(etree.tostring(self.root, encoding="unicode"))
 
 
-def read_envelope(data: bytes | str) -> Envelope:
+def read_envelope(data: bytes | str, charset: str | None = None) -> Envelope:
     """The envelope that some bytes are; raises ``EnvelopeInvalid``."""
     from lxml import etree
 
     try:
-        text = data.decode() if isinstance(data, bytes) else data
+        text = decoded(data, charset, xml=True) if isinstance(data, bytes) else data
         text = text.removeprefix("\ufeff")
         check_text(text)
         check_xml(text)
         root = etree.fromstring(text.encode(), parser())
-    except UnicodeDecodeError as error:
-        raise EnvelopeInvalid(f"byte {error.start + 1} is not UTF-8") from None
     except (XmlForbidden, XmlMalformed) as error:
         raise EnvelopeInvalid(str(error.facts["why"])) from None
     except etree.XMLSyntaxError as error:
         raise EnvelopeInvalid(" ".join(str(error).split())) from None
+    except ValueError as error:
+        raise EnvelopeInvalid(str(error)) from None
     for version, space in SPACES.items():
         if root.tag == f"{{{space}}}Envelope":
             if len(root.findall(f"{{{space}}}Body")) != 1 or len(root.findall(f"{{{space}}}Header")) > 1:

@@ -15,7 +15,8 @@ from postroom.errors import ArgumentInvalid, FlowInvalid, GatewayUnknown, Stream
 from postroom.flows.graph.streamed import behind, streams
 from postroom.flows.language.outside import FILES, JSON, Outside, read_outside
 from postroom.flows.language.words import Words
-from postroom.gateways.transport import Undelivered, secret
+from postroom.gateways.credentials import secret
+from postroom.gateways.transport import Undelivered
 from postroom.model.definitions import nearest
 from postroom.room.parts import Parts, spark_session
 from postroom.store import absolute

@@ -19,7 +19,7 @@ from postroom.rules.compilation.ports import is_wsdl
 from postroom.rules.evaluation import verification
 from postroom.rules.language.definitions import AnyDefinition, LibraryDefinition, Program, QueueDefinition
 from postroom.rules.language.printing import written
-from postroom.rules.language.reader import parse, parse_library
+from postroom.rules.language.reader import EXTENSIONS, parse, parse_library
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
 
@@ -90,23 +90,31 @@ def _definitions(file: Path) -> Iterator[AnyDefinition]:
         yield parse_library(text_of(file), printable(file))
         return
     for definition in parse(text_of(file), printable(file)):
-        yield _with_interface(_with_schema(definition, file.parent), file.parent)
+        yield _with_files(definition, file.parent) if isinstance(definition, QueueDefinition) else definition
 
 
-def _with_schema(definition: AnyDefinition, folder: Path) -> AnyDefinition:
+def _with_files(queue: QueueDefinition, folder: Path) -> QueueDefinition:
+    """A queue with what its files say. Nothing is read for an extension that nobody knows: a check tells that first."""
+    if any(policy.extension not in EXTENSIONS for policy in queue.policies):
+        return queue
+    return _with_interface(_with_schema(queue, folder), folder)
+
+
+def _with_schema(definition: QueueDefinition, folder: Path) -> QueueDefinition:
     """A queue with the text of its schema: the room must not depend on a file that may change or go."""
-    if not isinstance(definition, QueueDefinition) or definition.schema is None:
+    if definition.schema is None:
         return definition
     file = folder / definition.schema
-    text = gathered(text_of(file), file.name, lambda beside: text_of(file.parent / beside))
+    try:
+        text = gathered(text_of(file), file.name, lambda beside: text_of(file.parent / beside))
+    except FileUnreadable as error:
+        refuse(ProgramInvalid, [Problem(definition.position, f"{definition.name}: {error}", "schema-read")])
     compile_bounded(text, printable(file))
     return replace(definition, schema_text=text)
 
 
-def _with_interface(definition: AnyDefinition, folder: Path) -> AnyDefinition:
+def _with_interface(definition: QueueDefinition, folder: Path) -> QueueDefinition:
     """A queue with the texts of its interface and its policies."""
-    if not isinstance(definition, QueueDefinition):
-        return definition
     try:
         if definition.interface is not None and is_wsdl(definition.interface):
             file = folder / definition.interface

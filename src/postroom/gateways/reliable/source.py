@@ -19,7 +19,7 @@ from uuid import uuid4
 from postroom.gateways.reliable import protocol
 from postroom.gateways.soap.terms import Terms, terms_of
 from postroom.gateways.soap.transport import Answered, FaultReceived, SoapTransport, action_of
-from postroom.gateways.transport import Letter, Sent, Undelivered
+from postroom.gateways.transport import Letter, Sent, Undelivered, guarded
 from postroom.limits import SEQUENCE_AT_ONCE, SEQUENCE_MESSAGES
 from postroom.model.soap import Envelope, addressed, name_of
 from postroom.model.wsdl import Operation
@@ -133,7 +133,8 @@ class Source:
         action = protocol.action(name)
         heads = [*self._addressed(letter, action, f"urn:uuid:{uuid4()}"), *headers]
         plain = replace(letter, number=uuid4().hex)
-        return self._soap.exchange(_terms(letter), plain, action, heads, body, patient=True).envelope
+        with guarded(letter.endpoint.name):
+            return self._soap.exchange(_terms(letter), plain, action, heads, body, patient=True).envelope
 
     @staticmethod
     def _addressed(letter: Letter, action: str, id: str) -> list[str]:
@@ -227,11 +228,12 @@ class Source:
         letter, terms = member.letter, _terms(member.letter)
         operation = None
         try:
-            operation = self._soap.operation(terms, letter)
-            heads = self._addressed(letter, action_of(terms, operation), f"urn:postroom:{letter.number}")
-            identifier = sequence.identifier or ""
-            heads += [protocol.sequence(identifier, member.number), protocol.ack_requested(identifier)]
-            return operation, self._soap.exchange(terms, letter, operation.action, heads, letter.body, patient=True)
+            with guarded(letter.endpoint.name):
+                operation = self._soap.operation(terms, letter)
+                heads = self._addressed(letter, action_of(terms, operation), f"urn:postroom:{letter.number}")
+                identifier = sequence.identifier or ""
+                heads += [protocol.sequence(identifier, member.number), protocol.ack_requested(identifier)]
+                return operation, self._soap.exchange(terms, letter, operation.action, heads, letter.body, patient=True)
         except Undelivered as error:
             return operation, error
 
@@ -259,7 +261,11 @@ class Source:
         if not acked:
             return Undelivered("the partner did not acknowledge it")
         assert operation is not None
-        return Sent("acknowledged", self._soap.reply(_terms(member.letter), operation, answered))
+        try:
+            with guarded(member.letter.endpoint.name):
+                return Sent("acknowledged", self._soap.reply(_terms(member.letter), operation, answered))
+        except Undelivered as error:
+            return error
 
 
 def _terms(letter: Letter) -> Terms:

@@ -19,7 +19,8 @@ from time import time
 from typing import Any
 from uuid import uuid4
 
-from postroom.gateways.transport import Undelivered, secret
+from postroom.gateways.credentials import credential, line
+from postroom.gateways.transport import Undelivered
 from postroom.limits import WEBHOOK_AGE_SECONDS
 from postroom.model.soap import ADDRESSING, RELIABLE, SECURITY, UTILITY, Envelope, EnvelopeInvalid, read_envelope
 from postroom.model.ws_policy import SecurityPolicy
@@ -68,7 +69,7 @@ def protected(envelope: str, policy: SecurityPolicy, settings: Mapping[str, Any]
         if policy.encrypt:
             _encrypt(made, policy, settings)
         return made.text()
-    except (OSError, Unsafe, EnvelopeInvalid) as error:
+    except (OSError, Unsafe, EnvelopeInvalid, ValueError) as error:
         raise Undelivered(f"the message cannot be protected as its policy says: {error}") from None
 
 
@@ -81,7 +82,7 @@ def _tokens(policy: SecurityPolicy, settings: Mapping[str, Any], request: bool) 
         times = f"<wsu:Created>{created}</wsu:Created><wsu:Expires>{expires}</wsu:Expires>"
         parts.append(f'<wsu:Timestamp wsu:Id="{_id()}">{times}</wsu:Timestamp>')
     if policy.username and request:
-        password = secret(settings["wss-password"])
+        password = credential(settings, "wss-password", line)
         nonce = os.urandom(16)
         kind = "PasswordText"
         if policy.username == "digest":
@@ -326,7 +327,7 @@ def _check_times(stamp: Any) -> None:
 
 
 def _check_token(token: Any, policy: SecurityPolicy, settings: Mapping[str, Any]) -> str | None:
-    wanted, password = str(settings["wss-username"]), secret(settings["wss-password"])
+    wanted, password = str(settings["wss-username"]), credential(settings, "wss-password", line)
     name = (token.findtext(f"{_WSSE}Username") or "").strip()
     given = (token.findtext(f"{_WSSE}Password") or "").strip()
     nonce = "".join((token.findtext(f"{_WSSE}Nonce") or "").split())

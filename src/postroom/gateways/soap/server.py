@@ -21,6 +21,7 @@ from postroom.gateways.soap import security
 from postroom.gateways.soap.terms import Terms, terms_of
 from postroom.gateways.soap.transport import action_of
 from postroom.gateways.transport import Undelivered
+from postroom.model.encodings import charset_of
 from postroom.model.message import Message, Value
 from postroom.model.soap import (
     ADDRESSING,
@@ -119,7 +120,7 @@ class SoapServer:
             await self._accept(posted.flawed(ArrivalRefused(gateway=posted.endpoint.name, why=why)))
             raise Faulty("sender", why, status=415)
         try:
-            envelope = read_envelope(posted.body)
+            envelope = read_envelope(posted.body, charset_of(request.headers.get("content-type", "")))
             if envelope.version != terms.contract.version:
                 raise EnvelopeInvalid(f"this port takes SOAP {terms.contract.version}", "VersionMismatch")
             return envelope

@@ -10,10 +10,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from postroom.errors import SchemaInvalid
+from postroom.gateways.credentials import line
 from postroom.gateways.http import LATER, HttpTransport
 from postroom.gateways.soap import security
 from postroom.gateways.soap.terms import Terms, terms_of
+from postroom.gateways.tls import check_files
 from postroom.gateways.transport import Letter, Reply, Sent, Setting, Undelivered, reference
+from postroom.model.encodings import charset_of
 from postroom.model.soap import MEDIA_TYPES, Envelope, EnvelopeInvalid, Fault, addressed, read_envelope, written
 from postroom.model.wsdl import Operation
 from postroom.model.xml import is_harmless
@@ -39,7 +42,7 @@ class SoapTransport:
     settings = (
         *(setting for setting in HttpTransport.settings if setting.name in _OF_HTTP),
         Setting("wss-username", "the name in the token of WS-Security"),
-        Setting("wss-password", "where the password of the token is", reference),
+        Setting("wss-password", "where the password of the token is", reference, line),
         Setting("wss-certificate", "a file with the certificate that we sign by"),
         Setting("wss-key", "a file with its key, which also decrypts"),
         Setting("wss-partner", "a file with the partner's certificate, which verifies and encrypts"),
@@ -49,6 +52,7 @@ class SoapTransport:
         self._http = http
 
     def check(self, settings: Mapping[str, Any]) -> frozenset[str]:
+        check_files(settings, ("wss-certificate", "wss-key", "wss-partner"))
         return self._http.check(settings)
 
     def outgoing(self, letter: Letter) -> Sent:
@@ -102,7 +106,7 @@ class SoapTransport:
                 raise Undelivered(f"{reply.sender} answered {status} with {reply.media_type}, not SOAP", final=True)
             return Answered(status, None, reply.sender, after)
         try:
-            envelope = read_envelope(reply.body)
+            envelope = read_envelope(reply.body, charset_of(reply.media_type))
         except EnvelopeInvalid as error:
             raise Undelivered(f"{reply.sender} answered {status} with no envelope: {error}", final=True) from None
         if terms.security is not None and envelope.fault() is None:  # who cannot read a request cannot sign the answer

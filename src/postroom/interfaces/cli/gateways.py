@@ -46,7 +46,8 @@ def gateway_add(
     for word in given or ():
         key, sign, value = word.partition("=")
         if not sign or key in pairs:
-            raise ArgumentInvalid(argument=word, why="a setting is written once, as SETTING=VALUE")
+            what = key if sign else "SETTING=VALUE"  # not what was given: it may be a secret
+            raise ArgumentInvalid(argument=what, why="a setting is written once, as SETTING=VALUE")
         pairs[key.replace("-", "_")] = value
     with opened(create=True) as it:
         it.gateways.add(name, transport, **pairs)

@@ -25,8 +25,9 @@ from postroom.rules.language.definitions import (
 )
 from postroom.rules.language.expression import read
 from postroom.rules.language.prolog import Function, Variable
+from postroom.rules.language.reader import EXTENSIONS
 from postroom.rules.language.tokens import Unreadable, namespaces, tokens_before
-from postroom.store.tables.endpoints import IN, REPLY, Endpoint
+from postroom.store.tables.endpoints import IN, OUT, REPLY, Endpoint, Port
 from postroom.store.tables.spheres import ABORTING
 
 
@@ -103,8 +104,6 @@ class Subject:
                 yield rule, self.bodies[rule.name]
 
 
-#: Of Web Services, those that the text names.
-EXTENSIONS = ("WS-ReliableMessaging", "WS-Security")
 Found = Iterator[tuple[Position, str]]
 Check = Callable[[Subject], Found]
 
@@ -190,10 +189,19 @@ def interface_usable(subject: Subject) -> Found:
                 yield queue.position, why
 
 
+def _answering(subject: Subject) -> set[str]:
+    """The endpoints that a queue sends to, and that may reply."""
+    queues = () if subject.endpoints is None else subject.program.queues.values()
+    sending = (queue for queue in queues if queue.kind == "outgoingGateway" and not unusable(queue))
+    ports = [port_of(queue, subject.endpoints or {}) for queue in sending]
+    return {port.endpoint for port in ports if isinstance(port, Port) and port.direction == OUT}
+
+
 def gateway_known(subject: Subject) -> Found:
     """An endpoint is an operator's; a program that names one that is not there would lose messages in silence."""
     taken: dict[tuple[str, str], str] = {}
     agreed: dict[str, tuple[str, str]] = {}  # by port: who named it first, and with which terms
+    answering = _answering(subject)
     for queue in subject.program.queues.values() if subject.endpoints is not None else ():
         assert subject.endpoints is not None
         port = None if unusable(queue) else port_of(queue, subject.endpoints)
@@ -204,6 +212,12 @@ def gateway_known(subject: Subject) -> Found:
             first, terms = agreed.setdefault(port.endpoint, (queue.name, port.terms))
             if terms != port.terms:
                 yield queue.position, f"{first} has another interface or policy for the port {port.endpoint}"
+        if port is not None and port.direction == REPLY and port.endpoint not in answering:
+            yield (
+                queue.position,
+                f"{queue.name}: the gateway {port.endpoint} takes nothing in, as it was added, "
+                "and no outgoing gateway at this port has replies for it",
+            )
         if port is not None and port.direction in (IN, REPLY):
             first = taken.setdefault((port.endpoint, port.direction), queue.name)
             if first != queue.name:

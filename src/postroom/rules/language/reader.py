@@ -30,6 +30,8 @@ from postroom.rules.language.tokens import CLOSERS, Statement, Token, Unreadable
 
 _PRIORITY = re.compile("-?[0-9]{1,7}")
 RELIABLE = "WS-ReliableMessaging"
+#: Of Web Services, those that the text names.
+EXTENSIONS = (RELIABLE, "WS-Security")
 KINDS = ("basic", "echo", "incomingGateway", "outgoingGateway")
 MODES = ("persistent", "transient")
 TYPES = (
@@ -177,7 +179,8 @@ class _Reader:
             clause = self._keyword("kind", "mode", "schema", "priority", "errorqueue", "interface", "port", "using")
             if clause == "using":
                 extension = self._word("a Web Service extension")
-                if extension != RELIABLE or self._is("policy"):  # the others mean nothing without one
+                # The others that there are mean nothing without one; of what is unknown a check tells.
+                if self._is("policy") or (extension != RELIABLE and extension in EXTENSIONS):
                     self._keyword("policy")
                     policies.append(Policy(extension, self._word("the file of a policy")))
                 else:
