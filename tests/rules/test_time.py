@@ -239,4 +239,4 @@ def spent_by_compilers() -> float:
     """The processor time of this process, and of those that compile for it."""
     mine = psutil.Process()
     times = [mine.cpu_times(), *(child.cpu_times() for child in mine.children(recursive=True))]
-    return sum(time.user + time.system for time in times) + mine.cpu_times().children_user
+    return float(sum(time.user + time.system for time in times) + mine.cpu_times().children_user)
