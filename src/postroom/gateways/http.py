@@ -26,9 +26,9 @@ from postroom.gateways.media import MEDIA_TYPES
 from postroom.gateways.origins import Origin, Resolver, origin_of, target_of
 from postroom.gateways.transport import (
     SENDING_SETTINGS,
+    Delivered,
     Letter,
     Reply,
-    Sent,
     Setting,
     Undelivered,
     choice,
@@ -103,13 +103,13 @@ class HttpTransport:
             raise ValueError("username and password belong together, and key needs certificate")
         return frozenset(does)
 
-    def outgoing(self, letter: Letter) -> Sent:
+    def outgoing(self, letter: Letter) -> Delivered:
         method = letter.endpoint.settings.get("method", "POST")
         recipient = letter.properties.get("recipient")
         status, after, reply = self.exchange(letter.endpoint, recipient, method, _headers(letter), letter.body.encode())
         if 200 <= status < 300:
             # 202 says that the answer is not there yet: what it has is not the partner's reply.
-            return Sent(f"HTTP {status}", reply if reply.body and status != 202 else None)
+            return Delivered(f"HTTP {status}", reply if reply.body and status != 202 else None)
         why = f"{reply.sender} answered {status}: {reply.body[:200].decode(errors='replace')}"
         if status not in LATER:
             raise Undelivered(why, final=True)

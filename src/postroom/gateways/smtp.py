@@ -15,8 +15,8 @@ from postroom.gateways.circuits import Circuits
 from postroom.gateways.origins import Resolver, origin_of, pinned
 from postroom.gateways.transport import (
     SENDING_SETTINGS,
+    Delivered,
     Letter,
-    Sent,
     Setting,
     Undelivered,
     choice,
@@ -75,7 +75,7 @@ class SmtpTransport:
             raise ValueError("username and password belong together")
         return frozenset(does)
 
-    def outgoing(self, letter: Letter) -> Sent:
+    def outgoing(self, letter: Letter) -> Delivered:
         mail = mail_of(letter)
         host = str(origin_of(letter.endpoint.settings["address"]))
         wait = self._circuits.wait_seconds(host)
@@ -96,7 +96,7 @@ class SmtpTransport:
             raise Undelivered(f"{host}: {type(error).__name__}: {error}", disconnected=host) from None
         finally:
             self._circuits.note(host, answered)
-        return Sent(f"mailed to {mail['To']}")
+        return Delivered(f"mailed to {mail['To']}")
 
     def close(self) -> None:
         """Nothing is kept."""
