@@ -46,7 +46,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
             code = stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
         captured = capsys.readouterr()
         if "--json" in words:
-            for line in captured.out.splitlines():
+            for line in filter(None, captured.out.split("\n")):  # a body may have other ends of lines in it
                 shapes.check(words, json.loads(line))
         return Ran(code, captured.out, captured.err)
 
