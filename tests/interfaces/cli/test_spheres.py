@@ -130,6 +130,12 @@ def test_show_tells_everything(run: Run, agency: Postroom) -> None:
     assert shape["sends"][0]["received"] <= shape["sends"][0]["processed"]
 
 
+def test_who_follows_a_state_is_told_what_is_in_it(run: Run, agency: Postroom) -> None:
+    agency.sphere("trip-1")
+    told = run("receive", "ACTIVE", "--follow", "--wait", "0", "--json").json
+    assert told == {"status": "00", "entity": "trip-1", "state": "ACTIVE", "before": "", "reason": ""}
+
+
 @pytest.mark.parametrize("words", [("show",), ("abort",), ("abort", "--reason", "late")])
 def test_an_unknown_sphere_is_refused(run: Run, agency: Postroom, words: tuple[str, ...]) -> None:
     refused = run("sphere", words[0], "nowhere", *words[1:])
