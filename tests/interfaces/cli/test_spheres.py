@@ -114,7 +114,7 @@ def test_show_tells_everything(run: Run, agency: Postroom) -> None:
     assert agency.journal.locate(token[1]) == "ACTIVE"
     assert requirement == "  requires 1 of flights, hotels: processed within 30 s"
     assert re.fullmatch(rf"  process \d+ takes part by {flight.key}: not done", takes_part)
-    assert heading.split() == ["when", "to", "key", "compensation", "for", "received", "processed", "outcome"]
+    assert heading.split() == ["when", "to", "key", "compensation", "for", "received", "processed", "at", "outcome"]
     assert re.fullmatch(rf"now +flights +{flight.key} +{flight.remembered} +flights +\S+Z +open", first)
     assert re.fullmatch(rf"commit +audit +{note.remembered} +open", second)
 

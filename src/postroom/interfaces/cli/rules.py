@@ -14,6 +14,7 @@ from postroom.interfaces.cli import output, procedures
 from postroom.interfaces.cli.context import Commands, KeyArgument, opened, settings
 from postroom.limits import TRY_SECONDS
 from postroom.model.definitions import nearest
+from postroom.model.moment import to_iso
 from postroom.model.paths import printable
 
 if TYPE_CHECKING:
@@ -194,8 +195,11 @@ def slice(
         output.as_json({"messages": [message.as_dict() for message in messages]})
     elif messages:
         output.table(
-            ["key", "queue", "processed", "body"],
-            [(message.key, message.queue, "yes" if message.processed else "no", message.body) for message in messages],
+            ["key", "queue", "processed at", "body"],
+            [
+                (message.key, message.queue, to_iso(message.processed) if message.processed else "", message.body)
+                for message in messages
+            ],
         )
     else:
         output.note(f"the slice {key} of {slicing} is empty")
