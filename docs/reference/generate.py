@@ -88,12 +88,17 @@ def vocabulary() -> str:
         "of commands checks against it. The reasons: [0042](../decisions/0042-json.md)."
     )
     shapes = ["| command | its document has, besides `status` |", "|---|---|"]
-    for name, shape in schema["commands"].items():
-        has = [f"`{each}`" if each in shape["required"] else f"`{each}`?" for each in shape["properties"]]
-        shapes.append(f"| `{name}` | {', '.join(has[1:])} |")
+    for command, several in schema["commands"].items():
+        for shape in several.get("anyOf", [several]):
+            has = [f"`{name}`" if name in shape["required"] else f"`{name}`?" for name in shape["properties"]]
+            shapes.append(f"| `{command}` | {', '.join(has[1:]) or 'nothing'} |")
     names = ["| name | type | what it is |", "|---|---|---|"]
     names += [f"| `{name}` | {_json_type(each)} | {each['description']} |" for name, each in schema["names"].items()]
-    parts = ["# JSON", MADE, note, "## Commands of stations", "A name with `?` may be missing.", "\n".join(shapes)]
+    about = (
+        "A name with `?` may be missing. A command that is listed more than once prints one of these documents. If "
+        "nothing was done, it is `error` instead. `cobol run`, `cobol session`, `gateway listen` and `lsp` print none."
+    )
+    parts = ["# JSON", MADE, note, "## Commands", about, "\n".join(shapes)]
     return "\n\n".join([*parts, "## Names", "\n".join(names)]) + "\n"
 
 

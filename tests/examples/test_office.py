@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import postroom
+from postroom.stations.queries import conditions
 
 OFFICE = Path(__file__).parents[2] / "examples" / "office"
 TYPE = "MEETING ANNOUNCEMENT"
@@ -42,7 +43,7 @@ def test_the_figures_work_as_drawn(url: str) -> None:
         dennis.create(TYPE, To="Simon", Subject="office automation")
         fausto.ship(wanted[1], "Dennis")
         dennis.get()
-        sketch = form.read_sketch((OFFICE / "figure-4.txt").read_text())
+        sketch, _ = conditions.drawn(form, (OFFICE / "figure-4.txt").read_text(), "figure-4.txt")
         assert sketch == {"From": "Fausto", "Subject": '"office automation" "distributed database"'}
         assert [image.key for image in fausto.query(TYPE, sketch)] == [wanted[0]]
         assert [image.key for image in dennis.query(TYPE, sketch)] == [wanted[1]]

@@ -119,6 +119,50 @@ def test_the_public_list_is_what_users_may_rely_on() -> None:
     assert all(hasattr(postroom, name) for name in postroom.__all__)
 
 
+#: Names of the public list that another class has as well, in which files, and why it may.
+SHARED = {
+    "Answer": (
+        "interfaces/http/answers.py rules/evaluation/saxon_format.py",
+        "what a response of HTTP has, and what a query said",
+    ),
+    "Field": ("flows/language/types.py interfaces/cobol/areas.py", "types of flows and areas of COBOL have fields"),
+    "Identity": ("store/files/guard.py", "of an open file, as the system has it"),
+    "Kind": (
+        "interfaces/http/kinds.py store/upkeep/kinds.py",
+        "of a value in a request, and of what is kept for a time",
+    ),
+    "Level": ("diagnosis/finding.py", "how grave a finding is"),
+    "Membership": ("spheres/membership.py", "of a recipient; made from that of its message"),
+    "Overview": ("store/files/guard.py", "of the log of a file"),
+    "Policy": ("rules/language/definitions.py", "the word of Web Services"),
+    "Source": (
+        "engine/datasource/source.py gateways/reliable/source.py rules/compilation/plan.py",
+        "the words of Spark and of WS-ReliableMessaging, and where a piece of a query was written",
+    ),
+    "Subscription": ("interfaces/stomp/subscriptions.py", "the word of STOMP"),
+    "Table": (
+        "flows/language/definitions.py stations/queries/sql.py store/upkeep/portable.py",
+        "of flows, and of SQL",
+    ),
+    "Tried": ("interfaces/web/program_page.py", "what a page shows of it"),
+    "Verified": ("rules/evaluation/verification.py", "programs that need not be compiled again"),
+}
+
+
+def test_a_name_that_users_import_is_that_of_one_class() -> None:
+    """Who reads ``-> Sent`` knows what it is; the others of its name are few, and each is in a field of its own."""
+    found: dict[str, set[str]] = {}
+    for file in FILES:
+        for node in tree(file).body:
+            if isinstance(node, ast.ClassDef) and node.name in postroom.__all__:
+                found.setdefault(node.name, set()).add(str(file.relative_to(SOURCE)))
+    homes = {name: getattr(postroom, name).__module__.split(".", 1)[1].replace(".", "/") for name in found}
+    others = {name: files - {f"{homes[name]}.py", f"{homes[name]}/__init__.py"} for name, files in found.items()}
+    assert {name: files for name, files in others.items() if files} == {
+        name: set(files.split()) for name, (files, _) in SHARED.items()
+    }
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
 def test_a_file_is_one_noun_and_a_function_fits_a_screen(file: Path) -> None:
     assert len(file.read_text().splitlines()) <= 800, "split it: a newcomer must find the right file by its name"

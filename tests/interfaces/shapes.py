@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
 SCHEMA: dict[str, Any] = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "json.schema.json").read_text())
 COMMANDS: dict[str, Any] = SCHEMA["$defs"]["commands"]
+_MEANT = {"cobol": "cobol translate"}  # a group that is a command, too
 _TYPES: dict[str, Any] = {
     "string": str, "integer": int, "number": (int, float), "boolean": bool, "null": type(None), "array": list,
     "object": dict,
@@ -23,13 +23,25 @@ def check(words: Sequence[str], document: Any) -> None:
     assert not wrong, f"{words}: {wrong[0]}"
 
 
+def several(shape: Mapping[str, Any]) -> list[Any]:
+    """The documents that a command may print."""
+    return list(shape.get("anyOf", [shape]))
+
+
 def _shape(words: Sequence[str], document: Mapping[str, Any]) -> Any:
-    if "error" not in document:
-        command = list(dropwhile(lambda word: word.startswith("-"), words))
-        for name in (" ".join(command[:2]), command[0]):
-            if name in COMMANDS:
-                return COMMANDS[name]
-    return SCHEMA["$defs"]["object"]
+    if "error" in document:
+        return SCHEMA["$defs"]["error"]
+    name = next((name for name in _commands(words) if name in COMMANDS), None)
+    assert name is not None, f"{words}: the reference has no shape for what this command prints"
+    return COMMANDS[name]
+
+
+def _commands(words: Sequence[str]) -> list[str]:
+    """What may be the command of a line: its first two words, or its first, behind options of the program."""
+    at = 0
+    while words[at].startswith("-"):
+        at += 2 if words[at] == "--room" else 1
+    return [" ".join(words[at : at + 2]), _MEANT.get(words[at], words[at])]
 
 
 def problems(value: Any, schema: Mapping[str, Any], where: str) -> list[str]:

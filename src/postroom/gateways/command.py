@@ -24,7 +24,7 @@ from time import monotonic, sleep
 from typing import IO, Any, NamedTuple
 
 from postroom.engine.dispatch import Attempts, Gateway, Outcome
-from postroom.gateways.transport import SENDING_SETTINGS, Letter, Sent, Setting, Undelivered
+from postroom.gateways.transport import SENDING_SETTINGS, Delivered, Letter, Setting, Undelivered
 from postroom.limits import (
     COMMAND_BYTES_MAX,
     COMMAND_OPEN_FILES_MAX,
@@ -129,7 +129,7 @@ class CommandTransport:
             raise ValueError("command=… is missing: the program that gets each message")
         return frozenset({OUT})
 
-    def outgoing(self, letter: Letter) -> Sent:
+    def outgoing(self, letter: Letter) -> Delivered:
         settings = letter.endpoint.settings
         argv = shlex.split(settings["command"])
         environment = {
@@ -141,7 +141,7 @@ class CommandTransport:
         }
         ended = run(argv, environment, float(settings.get("seconds", GATEWAY_SECONDS)), letter.body.encode())
         if ended.done:
-            return Sent(ended.outcome)
+            return Delivered(ended.outcome)
         raise Undelivered(f"{argv[0]}: {ended.outcome}", disconnected=argv[0] if ended.output is None else None)
 
     def close(self) -> None:

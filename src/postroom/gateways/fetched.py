@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from postroom.gateways.transport import Letter, Sent, Setting, Undelivered
+from postroom.gateways.transport import Delivered, Letter, Setting, Undelivered
 from postroom.store.tables.endpoints import FETCHED, Endpoint
 
 
@@ -16,7 +16,7 @@ class FetchedTransport:
     def check(self, settings: Mapping[str, Any]) -> frozenset[str]:
         return frozenset({FETCHED})
 
-    def outgoing(self, letter: Letter) -> Sent:
+    def outgoing(self, letter: Letter) -> Delivered:
         raise Undelivered("the partner fetches its messages", final=True)
 
     def close(self) -> None:

@@ -28,9 +28,9 @@ from postroom.gateways.origins import Origin, Resolver, origin_of, target_of
 from postroom.gateways.tls import context_of
 from postroom.gateways.transport import (
     SENDING_SETTINGS,
+    Delivered,
     Letter,
     Reply,
-    Sent,
     Setting,
     Undelivered,
     choice,
@@ -115,13 +115,13 @@ class HttpTransport:
             context_of(settings)
         return frozenset(does)
 
-    def outgoing(self, letter: Letter) -> Sent:
+    def outgoing(self, letter: Letter) -> Delivered:
         method = letter.endpoint.settings.get("method", "POST")
         recipient = letter.properties.get("recipient")
         status, after, reply = self.exchange(letter.endpoint, recipient, method, _headers(letter), letter.body.encode())
         if 200 <= status < 300:
             # 202 says that the answer is not there yet: what it has is not the partner's reply.
-            return Sent(f"HTTP {status}", reply if reply.body and status != 202 else None)
+            return Delivered(f"HTTP {status}", reply if reply.body and status != 202 else None)
         why = f"{reply.sender} answered {status}: {told(reply.body, letter.endpoint.settings)}"
         if status not in LATER:
             raise Undelivered(why, final=True)

@@ -19,7 +19,7 @@ from postroom.gateways.media import draft_of
 from postroom.gateways.reliable.source import Numbered, Source, give_numbers, note_end
 from postroom.gateways.soap.terms import terms_of
 from postroom.gateways.soap.transport import SoapTransport
-from postroom.gateways.transport import Letter, Reply, Sent, Transport, Undelivered, guarded
+from postroom.gateways.transport import Delivered, Letter, Reply, Transport, Undelivered, guarded
 from postroom.limits import GATEWAY_ATTEMPTS, GATEWAY_RUN, OUTBOX_BACKOFF_SECONDS
 from postroom.model.key import key_text
 from postroom.model.message import Draft, Stored
@@ -65,7 +65,7 @@ class OutgoingGateway(Gateway):
             if effect.attempts >= policy.most:
                 raise _given_up(effect)
             with guarded(letter.endpoint.name):
-                sent: Sent | Undelivered = self._send(letter)
+                sent: Delivered | Undelivered = self._send(letter)
         except Undelivered as error:
             sent = error
         return _outcome(sent, policy, letter)
@@ -86,7 +86,7 @@ class OutgoingGateway(Gateway):
         if self._source is None or not any(begun):
             self._letters |= letters
             return None
-        sent: dict[int, Sent | Undelivered] = {}
+        sent: dict[int, Delivered | Undelivered] = {}
         ready = []
         for effect, numbered in zip(run, begun, strict=True):
             if numbered is None or isinstance(numbered, Undelivered):
@@ -110,10 +110,10 @@ class OutgoingGateway(Gateway):
         if known is not None and self._source is not None:
             self._source.finish(queue, known)
 
-    def _send(self, letter: Letter) -> Sent:
+    def _send(self, letter: Letter) -> Delivered:
         if letter.endpoint.transport == ANSWER:
             _check_answer(letter)
-            return Sent("answered")
+            return Delivered("answered")
         transport = self._transports.get(letter.endpoint.transport)
         if transport is None:
             raise Undelivered(f"this program has no transport {letter.endpoint.transport}")
@@ -224,8 +224,8 @@ def _given_up(effect: Effect) -> Undelivered:
     return Undelivered(f"given up: {effect.attempts} attempts ended without a result", final=True)
 
 
-def _outcome(sent: Sent | Undelivered, policy: Attempts, letter: Letter) -> Outcome:
-    if isinstance(sent, Sent):
+def _outcome(sent: Delivered | Undelivered, policy: Attempts, letter: Letter) -> Outcome:
+    if isinstance(sent, Delivered):
         return Outcome(True, {"outcome": sent.outcome}, policy, found=sent.reply)
     sent.change(lambda text: hidden(text, letter.endpoint.settings))
     return Outcome(

@@ -17,8 +17,8 @@ from postroom.gateways.origins import Resolver, origin_of, pinned
 from postroom.gateways.tls import context_of
 from postroom.gateways.transport import (
     SENDING_SETTINGS,
+    Delivered,
     Letter,
-    Sent,
     Setting,
     Undelivered,
     choice,
@@ -78,7 +78,7 @@ class SmtpTransport:
             context_of(settings)
         return frozenset(does)
 
-    def outgoing(self, letter: Letter) -> Sent:
+    def outgoing(self, letter: Letter) -> Delivered:
         mail = mail_of(letter)
         settings = letter.endpoint.settings
         host = str(origin_of(settings["address"]))
@@ -100,7 +100,7 @@ class SmtpTransport:
             raise Undelivered(f"{host}: {_described(error, settings)}", disconnected=host) from None
         finally:
             self._circuits.note(host, answered)
-        return Sent(f"mailed to {mail['To']}")
+        return Delivered(f"mailed to {mail['To']}")
 
     def close(self) -> None:
         """Nothing is kept."""

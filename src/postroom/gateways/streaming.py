@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from postroom.gateways.credentials import secret
-from postroom.gateways.transport import Letter, Sent, Setting, Undelivered, choice, names, number, reference
+from postroom.gateways.transport import Delivered, Letter, Setting, Undelivered, choice, names, number, reference
 from postroom.limits import STREAM_EVENTS_MAX, STREAM_FILES_MAX
 from postroom.store.tables.endpoints import SINK, SOURCE, Endpoint
 
@@ -38,7 +38,7 @@ def _hosts(text: str) -> str:
 class _StreamTransport:
     """What the transports of streams share: they send no messages of queues."""
 
-    def outgoing(self, letter: Letter) -> Sent:
+    def outgoing(self, letter: Letter) -> Delivered:
         raise Undelivered(f"{letter.endpoint.name} takes no messages of queues: streams use it", final=True)
 
     def close(self) -> None:

@@ -59,7 +59,9 @@ class Reply(NamedTuple):
     flaw: BodyError | None = None  # why it is none that the interface knows
 
 
-class Sent(NamedTuple):
+class Delivered(NamedTuple):
+    """A message was taken by its partner, who may have answered."""
+
     outcome: str  # for the journal
     reply: Reply | None = None
 
@@ -122,7 +124,7 @@ class Transport(Protocol):
     def check(self, settings: Mapping[str, Any]) -> frozenset[str]:
         """What an endpoint with these settings does; raises ``ValueError`` with what is wrong with them."""
 
-    def outgoing(self, letter: Letter) -> Sent:
+    def outgoing(self, letter: Letter) -> Delivered:
         """Send one message, or raise ``Undelivered``; called from several threads at a time."""
 
     def probe(self, endpoint: Endpoint) -> str:

@@ -83,3 +83,19 @@ def test_half_an_arc_waits_for_the_other_domain_and_a_name_of_two_is_asked_for(t
         with pytest.raises(ArgumentInvalid, match="several domains have an arc x: say one:x or two:x"):
             room.definitions.explain_arc("x")
         assert room.definitions.explain_arc("two:x").source == "C"
+
+
+def test_an_arc_between_two_domains_is_found_by_either_and_by_both(tmp_path: Path) -> None:
+    (tmp_path / "g.flow").write_text(
+        """domain one space A : [n: int] arc x : A -> B merge
+        domain two space B : [n: int] arc x : A -> B merge
+        domain three space C : [n: int] space D : [n: int] arc x : C -> D merge"""
+    )
+    with postroom.open(tmp_path / "room.db") as room:
+        room.load(tmp_path / "g.flow")
+        with pytest.raises(ArgumentInvalid, match="several domains have an arc x: say one:two:x or three:x"):
+            room.definitions.explain_arc("x")
+        assert [room.definitions.explain_arc(f"{domain}:x").source for domain in ("one", "two", "one:two")] == ["A"] * 3
+        for domain in ("one:three", "four", "one:two:three"):
+            with pytest.raises(DefinitionUnknown, match=f"there is no arc {domain}:x"):
+                room.definitions.explain_arc(f"{domain}:x")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import typer.main
+from tests.interfaces import shapes
 from tests.interfaces.conftest import Run
 
 import postroom
@@ -59,6 +60,8 @@ OTHERS = {
     "cobol run": "needs a compiler; tests/interfaces/cli/test_cobol.py",
     "cobol library": "needs a compiler; tests/interfaces/cli/test_cobol.py",
 }
+#: Of these, what prints no document at all.
+SILENT = ["lsp", "gateway listen", "cobol session", "cobol run"]
 BEGIN = """
 gateway add printer command command=false
 gateway add other command command=true
@@ -236,6 +239,7 @@ def test_every_command_prints_documents_of_the_vocabulary(run: Run, monkeypatch:
     told(f"outbox retry {effect['effect']}")
     told(f"outbox drop {effect['effect']}")
     assert every - seen == set(OTHERS)
+    assert every - set(shapes.COMMANDS) == set(SILENT)
 
 
 def test_settling_prints_what_became_of_each_sphere(run: Run, postgres_url: str) -> None:

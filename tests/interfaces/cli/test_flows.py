@@ -158,6 +158,46 @@ def test_the_graph_is_listed_drawn_and_explained(desk: Run, tmp_path: Path) -> N
     assert desk("catalog", "big", "--json").json["definitions"][0]["name"] == "big in trading"
 
 
+@pytest.fixture
+def domains(run: Run, tmp_path: Path) -> Run:
+    """Three domains that have an arc of the same name, one of them with another domain."""
+    (tmp_path / "domains.flow").write_text(
+        """domain d1 space A : [n: int] space B : [n: int] arc same : A -> B merge arc cross : A -> C merge
+        domain d2 space C : [n: int] space D : [n: int] arc same : C -> D merge arc cross : A -> C merge
+        domain d3 space E : [n: int] space F : [n: int] arc cross : E -> F merge"""
+    )
+    assert run("load", "domains.flow").code == 0
+    return run
+
+
+def test_an_arc_is_explained_by_what_the_command_says_of_those_of_its_name(domains: Run) -> None:
+    assert "say d1:same or d2:same" in domains("explain", "same", "--no-plan").err
+    assert "say d1:d2:cross or d3:cross" in domains("explain", "cross", "--no-plan").err
+    for name, source in (
+        ("d1:same", "A"),
+        ("d2:same", "C"),
+        ("d1:d2:cross", "A"),
+        ("d2:cross", "A"),
+        ("d3:cross", "E"),
+    ):
+        assert domains("explain", name, "--no-plan", "--json").json["source"] == source
+    told = domains("explain", "d3:same", "--no-plan")
+    assert "there is no rule, arc or procedure d3:same" in told.err
+    assert told.err.endswith("; did you mean d1:same?\n")
+
+
+def test_the_catalog_shows_the_arc_of_a_domain(domains: Run) -> None:
+    def shown(name: str) -> list[str]:
+        return [entry["name"] for entry in domains("catalog", name, "--json").json["definitions"]]
+
+    assert shown("same") == ["same in d1", "same in d2"]
+    assert shown("d2:same") == shown("same in d2") == ["same in d2"]
+    assert shown("d1:cross") == ["cross in d1"]
+    assert shown("d1:d2:cross") == ["cross in d1", "cross in d2"]
+    assert "there is no definition d3:same" in domains("catalog", "d3:same").err
+    assert "there is no definition d1:A" in domains("catalog", "d1:A").err
+
+
 def test_an_empty_room_says_how_to_begin(run: Run) -> None:
     run("queue", "create", "q")
     assert run("graph").err == "there is no graph yet; load one with: postroom load FILE.flow\n"

@@ -81,4 +81,4 @@ def test_a_pipe_gets_all_of_it(run: Run) -> None:
         room.queues.send_many("orders", ["a text"] * (SCREEN_MESSAGES + 2))
     printed = run("peek", "orders")
     assert len(printed.out.splitlines()) == SCREEN_MESSAGES + 3
-    assert printed.out.splitlines()[0].split() == ["key", "queue", "created", "processed", "message"]
+    assert printed.out.splitlines()[0].split() == ["key", "queue", "created", "processed", "at", "message"]

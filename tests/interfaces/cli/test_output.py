@@ -72,7 +72,9 @@ def test_names_mean_one_thing_wherever_stations_say_them(desk: Run) -> None:
 
 def test_every_name_of_a_shape_is_in_the_vocabulary_and_no_document_escapes() -> None:
     names = shapes.SCHEMA["$defs"]["names"]
-    assert all(set(shape["properties"]) <= set(names) for shape in shapes.COMMANDS.values())
+    every = [shape for command in shapes.COMMANDS.values() for shape in shapes.several(command)]
+    assert all(set(shape["required"]) <= set(shape["properties"]) <= set(names) for shape in every)
+    assert not any(shape["additionalProperties"] for shape in every)
     assert all(each["description"] for each in names.values())
     shape = shapes.COMMANDS["locate"]
     assert not shapes.problems({"status": "00", "key": "00001.00001", "place": None}, shape, "d")
@@ -81,6 +83,14 @@ def test_every_name_of_a_shape_is_in_the_vocabulary_and_no_document_escapes() ->
     assert shapes.problems({"status": "00", "key": "k", "place": "p", "at": "x"}, shape, "d")
     with pytest.raises(AssertionError, match="begins with its status"):
         shapes.check(["locate"], {"key": "k", "place": "p"})
+    with pytest.raises(AssertionError, match="no shape for what this command prints"):
+        shapes.check(["--room", "locate", "nothing"], {"status": "00", "key": "k", "place": "p"})
+    with pytest.raises(AssertionError, match="none of what it may be"):
+        shapes.check(["explain", "a"], {"status": "00", "arc": "a", "rule": "r"})
+    with pytest.raises(AssertionError, match="lacks tables"):
+        shapes.check(["graph"], {"status": "00", "version": 1, "domains": [], "spaces": [], "arcs": []})
+    with pytest.raises(AssertionError, match="has lines"):
+        shapes.check(["count"], {"status": "00", "queues": [], "lines": 1})
 
 
 def test_a_name_has_one_type_and_one_meaning() -> None:

@@ -69,7 +69,7 @@ def test_procedures_are_listed(run: Run, tmp_path: Path) -> None:
     assert "added: MEETING ANNOUNCEMENT, PROCEDURE ERROR, holiday\n" in loaded.out
     told = run("procedure", "list")
     assert re.fullmatch(
-        r"procedure  station  state    where             since\nholiday    John     enabled  holiday.form:2:1  \d+\n",
+        r"procedure  station  state    where             version\nholiday    John     enabled  holiday.form:2:1  \d+\n",
         told.out,
     )
     assert told.err == "there is no station John yet; make it with: postroom station add John\n"

@@ -42,7 +42,7 @@ def test_trace_with_causes(run: Run) -> None:
     run("receive", "q")
     answer = run("send", "answers", "--body", "yes", "--cause", asked).out.strip()
     shown = run("trace", answer, "--causes").out.splitlines()
-    assert shown[0].split() == ["message", "type", "time", "by", "way"]
+    assert shown[0].split() == ["key", "type", "time", "by", "history"]
     assert shown[1].startswith(f"{asked} ")
     assert "q; taken by " in shown[1]
     assert shown[2].startswith(f"  {answer} *")

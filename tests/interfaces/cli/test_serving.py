@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from tests.interfaces import shapes
 from tests.interfaces.http.conftest import serving
 from tests.interfaces.http.test_server import prepared, process
 
 import postroom
+from postroom.interfaces.cli import serving as serving_command
+from postroom.interfaces.cli.context import settings
 
 from ..conftest import Run
 
@@ -56,6 +61,14 @@ def test_with_run_it_is_the_engine_too_and_stops_with_it(tmp_path: Path, sqlite_
             assert received.message.body == "<approve><id>17</id></approve>"
         child.send_signal(signal.SIGTERM)
         assert child.wait(60) == 0
+
+
+def test_it_says_where_it_listens(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    beside = {name: SimpleNamespace(url=f"{name}:1") for name in ("stomp", "session")}
+    monkeypatch.setattr(settings, "json", True)
+    for servers in ({}, beside):
+        serving_command._listening(servers, "http://127.0.0.1:1")
+        shapes.check(["serve"], json.loads(capsys.readouterr().out))
 
 
 def test_it_refuses_to_be_exposed_and_says_how_not_to_be(run: Run) -> None:

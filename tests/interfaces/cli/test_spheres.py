@@ -114,7 +114,7 @@ def test_show_tells_everything(run: Run, agency: Postroom) -> None:
     assert agency.journal.locate(token[1]) == "ACTIVE"
     assert requirement == "  requires 1 of flights, hotels: processed within 30 s"
     assert re.fullmatch(rf"  process \d+ takes part by {flight.key}: not done", takes_part)
-    assert heading.split() == ["when", "to", "key", "compensation", "for", "received", "processed", "outcome"]
+    assert heading.split() == ["when", "to", "key", "compensation", "for", "received", "processed", "at", "outcome"]
     assert re.fullmatch(rf"now +flights +{flight.key} +{flight.remembered} +flights +\S+Z +open", first)
     assert re.fullmatch(rf"commit +audit +{note.remembered} +open", second)
 
@@ -128,6 +128,12 @@ def test_show_tells_everything(run: Run, agency: Postroom) -> None:
         ("commit", "delivered", None),
     ]
     assert shape["sends"][0]["received"] <= shape["sends"][0]["processed"]
+
+
+def test_who_follows_a_state_is_told_what_is_in_it(run: Run, agency: Postroom) -> None:
+    agency.sphere("trip-1")
+    told = run("receive", "ACTIVE", "--follow", "--wait", "0", "--json").json
+    assert told == {"status": "00", "entity": "trip-1", "state": "ACTIVE", "before": "", "reason": ""}
 
 
 @pytest.mark.parametrize("words", [("show",), ("abort",), ("abort", "--reason", "late")])

@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from tests.stations.forms.test_drawing import automatic, filled_forms
 
 from postroom.errors import NodeDown
+from postroom.model.types import FieldValue, plain
+from postroom.stations.forms.form import Form
 from postroom.stations.forms.reader import parse
 from postroom.stations.mail import mail
 from postroom.stations.queries.images import Image
@@ -101,6 +105,66 @@ def test_what_cannot_be_created_is_told_in_one_line(office: Run) -> None:
         assert (told.code, told.out, told.err.count("\n")) == (1, "", 1)
         assert said in told.err
     assert office("list").err == "no message\n"  # all or none
+
+
+def refused(office: Run, type: str, drawn: str) -> str:
+    told = office("create", type, stdin=drawn)
+    assert (told.code, told.out, told.err.count("\n")) == (1, "", 1)
+    return told.err.removeprefix("postroom: form-invalid: standard input:")
+
+
+def test_a_form_that_was_shown_is_created_anew_when_its_automatic_fields_are_emptied(office: Run) -> None:
+    key = created(office, MEETING, "To=Simon", "Subject=office automation")
+    shown = office("show", key).out
+    assert shown == f"{key} at Dennis\n{FILLED.format(key=key)}"
+    assert refused(office, MEETING, shown) == (
+        "5:28: KEY: it is automatic: leave it empty, the system writes it [field-fixed]\n"
+    )
+    shown = shown.replace(f"KEY: {key}", "KEY: ___________")
+    assert refused(office, MEETING, shown).startswith("6:9: From: it is automatic: leave it empty")
+    again = office("create", MEETING, stdin=shown.replace("From: Dennis", "From: ______")).out.strip()
+    assert office("show", again).out == f"{again} at Dennis\n{FILLED.format(key=again)}"
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(filled_forms())
+def test_every_form_that_is_shown_is_created_anew(office: Run, pair: tuple[Form, dict[str, FieldValue]]) -> None:
+    form, said = pair
+    Path("any.form").write_text(str(form))
+    assert office("load", "any.form").code == 0
+    fields = json.dumps({name: plain(value) for name, value in said.items()})
+    key = office("create", form.name, stdin=fields).out.strip()
+    shown = office("show", key).out
+    if automatic(form):
+        assert "leave it empty, the system writes it [field-fixed]\n" in refused(office, form.name, shown)
+        shown = f"{key} at Dennis\n{form.shown(said)}"
+    again = office("create", form.name, stdin=shown).out.strip()
+    before, after = (office("show", each, "--json").json["body"] for each in (key, again))
+    assert {**before, **{name: after[name] for name in automatic(form)}} == after
+
+
+def test_a_value_in_a_drawn_form_is_refused_with_its_place(office: Run) -> None:
+    assert refused(office, "FEE", sketch(Payer="IBM", Fee="much")).startswith("4:25: Fee: field 'Fee' takes a number")
+    assert refused(office, "FEE", sketch(Payer="IBM", Paid="maybe")).startswith("5:9: Paid: field 'Paid' takes")
+    assert refused(office, "FEE", sketch(Fee="3")).startswith("4:10: Payer: it is required: it must be entered")
+    assert refused(office, "FEE", "Payer: IBM\nFee: much\n").startswith("2:6: Fee: field 'Fee' takes a number")
+    told = office("query", "FEE", stdin=sketch(Payer="IBM", Fee=">much"))
+    assert told.err.startswith("postroom: form-invalid: standard input:4:26: Fee: ")
+    assert refused(office, "FEE", "Fee: 3").startswith("postroom: field-refused: FEE, field Payer: it is required")
+
+
+def test_only_the_line_that_show_prints_stands_above_a_drawn_form(office: Run) -> None:
+    key, drawn = created(office, "FEE", "Payer=IBM"), sketch(Payer="IBM")
+    other = created(office, MEETING, "To=Simon", "Subject=rooms")
+    for heading in ("00009.00009 at Nowhere", "00009.00009", f"{key} at Nowhere", f"{other} at Dennis"):
+        said = "1:2: this line stands above no FEE that there is; leave it out [form-heading]\n"
+        assert refused(office, "FEE", f" {heading}\n{drawn}") == said
+        assert office("query", "FEE", stdin=f" {heading}\n{drawn}").err.endswith(said)
+    for twice in (f"{key} at Dennis\n{key} at Dennis\n{drawn}", f"Payer: IBM\n{key} at Dennis\n"):
+        assert refused(office, "FEE", twice).startswith("2:1: this is no line of the form FEE")
+    for heading in (f"{key} at Dennis", key):
+        assert office("create", "FEE", stdin=f"{heading}\n{drawn}").code == 0
+    assert office("query", "FEE", "--count", stdin=f"{key} at Dennis\n{drawn}").out == "3\n"
 
 
 def test_a_refusal_has_its_code_in_json(office: Run) -> None:

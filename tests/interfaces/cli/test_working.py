@@ -35,6 +35,7 @@ def test_workers_of_a_module_work_until_idle(run: Run, tmp_path: Path) -> None:
     health = json.loads((tmp_path / "health.json").read_text())
     shapes.check(["work"], health)
     assert health["done_count"] == 2
+    assert run("work", "shop_idle:workers", "--until-idle", "--json").json["lost_count"] == 0
     for odd in ("shop_idle", "nowhere:workers", "shop_idle:handle"):
         assert "argument-invalid" in run("work", odd).err
 

@@ -135,6 +135,17 @@ def test_spaces_stations_and_looking_after_a_room(it: Postroom, tmp_path: Path) 
     assert {finding.check for finding in it.operations.diagnose()}
 
 
+def test_an_arc_is_explained_by_its_domain_and_its_name(it: Postroom, tmp_path: Path) -> None:
+    (tmp_path / "domains.flow").write_text(
+        "domain one space A : [n: int] space B : [n: int] arc x : A -> B merge "
+        "domain two space C : [n: int] space D : [n: int] arc x : C -> D merge"
+    )
+    it.load(tmp_path / "domains.flow")
+    with pytest.raises(errors.ArgumentInvalid, match="say one:x or two:x"):
+        it.definitions.explain_arc("x")
+    assert it.definitions.explain_arc("two:x").source == "C"
+
+
 def test_rights_are_given_from_afar(it: Postroom) -> None:
     it.flows.add_principal("ann", "secret")
     assert it.access.grant("ann", "send", "q")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+from collections.abc import Mapping
 from datetime import date, datetime, time
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as some
 from postroom.errors import FieldRefused, FormInvalid
 from postroom.model.types import FieldValue, Kind
 from postroom.model.xmltext import in_xml
+from postroom.stations.forms import filling
 from postroom.stations.forms.catalog import Edition
 from postroom.stations.forms.drawing import Line
 from postroom.stations.forms.filling import created, values
@@ -152,7 +154,10 @@ def filled_forms(draw: Any) -> tuple[Form, dict[str, FieldValue]]:
     said: dict[str, FieldValue] = {}
     for name in names:
         kind, many = draw(some.sampled_from(list(Kind))), draw(some.booleans())
-        fields.append(FormField(name, kind, Rule.FREE, None, many))
+        rule, function = draw(some.sampled_from(list(Rule))), None
+        if rule is Rule.AUTOMATIC:
+            many, kind = False, draw(some.sampled_from([Kind.KEY, Kind.DATE, Kind.TIME, Kind.STRING]))
+            function = "signature" if kind is Kind.STRING else None
         row += f"{name}:{' ' * draw(some.integers(0, 2))}{'_' * draw(some.integers(1, 30))}" + " " * draw(
             some.integers(1, 3)
         )
@@ -162,23 +167,72 @@ def filled_forms(draw: Any) -> tuple[Form, dict[str, FieldValue]]:
             row = " "
         values = _VALUES[kind]
         value = draw(some.one_of(some.none(), some.lists(values, max_size=4).map(tuple) if many else values))
-        if value not in (None, "", ()):
+        if rule is Rule.REQUIRED and is_blank(value):
+            rule = Rule.ONCE
+        if value not in (None, "", ()) and rule is not Rule.AUTOMATIC:
             said[name] = value
+        fields.append(FormField(name, kind, rule, function, many))
     drawn.append(row)
     if draw(some.booleans()):
         drawn.insert(draw(some.integers(0, len(drawn))), draw(some.sampled_from([" -- ", "", " a note: ", " A: x "])))
     return Form("T", tuple(map(Line.of, drawn)), tuple(fields)), said
 
 
-def _told(form: Form, drawn: str) -> dict[str, FieldValue]:
-    """What a message says that is made of a drawing."""
-    body = created(Edition(form, 1), form.read(drawn), 1, "Ann", 0)
+def is_blank(value: Any) -> bool:
+    """Whether a value is none for a field that is required."""
+    return all(map(is_blank, value)) if isinstance(value, tuple) else value is None or not str(value).strip()
+
+
+def automatic(form: Form) -> list[str]:
+    return [field.name for field in form.fields if field.rule is Rule.AUTOMATIC]
+
+
+def _made(form: Form, given: Mapping[str, Any]) -> dict[str, FieldValue]:
+    """All that a new message says."""
+    body = created(Edition(form, 1), given, 1, "Ann", 0)
     return {name: value for name, value in values(form, body).items() if value not in (None, "", ())}
+
+
+def _told(form: Form, drawn: str) -> dict[str, FieldValue]:
+    """What a message says that is made of a drawing, besides what the system writes."""
+    given, _ = filling.drawn(form, drawn, "input")
+    made = _made(form, given)
+    return {name: value for name, value in made.items() if name not in automatic(form)}
+
+
+def place(drawn: str, error: FormInvalid) -> str:
+    """What stands at the place that a refusal names."""
+    match = re.match(r"input:([0-9]+):([0-9]+): ", str(error))
+    assert match is not None, error
+    return drawn.split("\n")[int(match[1]) - 1][int(match[2]) - 1 :]
 
 
 def _check_round_trip(pair: tuple[Form, dict[str, FieldValue]]) -> None:
     form, said = pair
     assert _told(form, form.shown(said)) == said
+    made = _made(form, said)
+    assert made == said | {name: made[name] for name in automatic(form)}
+    if automatic(form):
+        whole = form.shown(made)
+        with pytest.raises(FormInvalid, match="leave it empty") as caught:
+            filling.drawn(form, whole, "input")
+        assert place(whole, caught.value).startswith(tuple(str(made[name])[0] for name in automatic(form)))
+
+
+def _check_refusal(pair: tuple[Form, dict[str, FieldValue]]) -> None:
+    """A value of another kind, and a required one that is missing, are refused with their places."""
+    form, said = pair
+    for field in form.fields:
+        if field.kind is not Kind.STRING and field.rule is not Rule.AUTOMATIC:
+            drawn = form.shown({**said, field.name: "ZZ"})
+            with pytest.raises(FormInvalid, match=re.escape(f": {field.name}: ")) as caught:
+                filling.drawn(form, drawn, "input")
+            assert place(drawn, caught.value).startswith("ZZ")
+        if field.rule is Rule.REQUIRED:
+            drawn = form.shown({name: value for name, value in said.items() if name != field.name})
+            with pytest.raises(FormInvalid, match=re.escape(f": {field.name}: it is required")) as caught:
+                filling.drawn(form, drawn, "input")
+            assert place(drawn, caught.value).startswith("_")
 
 
 def _check_mutation(pair: tuple[Form, dict[str, FieldValue]], data: Any) -> None:
@@ -208,6 +262,12 @@ def test_every_form_and_value_is_read_as_it_was_drawn(pair: tuple[Form, dict[str
 
 
 @QUICK
+@given(filled_forms())
+def test_a_value_that_cannot_stand_in_its_blank_is_refused_with_its_place(pair: tuple[Form, Any]) -> None:
+    _check_refusal(pair)
+
+
+@QUICK
 @given(filled_forms(), some.data())
 def test_a_drawing_with_one_slip_is_refused_or_read_as_it_is(pair: tuple[Form, Any], data: Any) -> None:
     _check_mutation(pair, data)
@@ -218,6 +278,13 @@ def test_a_drawing_with_one_slip_is_refused_or_read_as_it_is(pair: tuple[Form, A
 @given(filled_forms())
 def test_very_many_forms_and_values_are_read_as_they_were_drawn(pair: tuple[Form, dict[str, FieldValue]]) -> None:
     _check_round_trip(pair)
+
+
+@pytest.mark.slow
+@LONG
+@given(filled_forms())
+def test_very_many_values_that_cannot_stand_in_their_blanks_are_refused(pair: tuple[Form, Any]) -> None:
+    _check_refusal(pair)
 
 
 @pytest.mark.slow

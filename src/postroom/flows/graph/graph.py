@@ -54,12 +54,9 @@ class Graph:
         return ":".join([*domains, arc.name])
 
     def of_name(self, name: str, domain: str | None = None) -> list[str]:
-        """The keys of the arcs of a name, in one domain or in all."""
-        return [
-            key
-            for key, (arc, *_) in self.arcs.items()
-            if arc.name == name and (domain is None or domain in key.split(":")[:-1])
-        ]
+        """The keys of the arcs of a name, in one domain, between two (``one:two``) or in all."""
+        wanted = set(domain.split(":")) if domain is not None else set()
+        return [key for key, (arc, *_) in self.arcs.items() if arc.name == name and wanted <= set(key.split(":")[:-1])]
 
     def crosses(self, arc: Arc) -> bool:
         """Whether an arc leads from one domain to another."""

@@ -218,7 +218,7 @@ def _halves(room_graph: RoomGraph, name: str) -> tuple[Arc, ...]:
     domain, _, last = name.rpartition(":")
     arcs = room_graph.graph.of_name(last, domain or None)
     if not arcs:
-        names = [arc.name for arc, *_ in room_graph.graph.arcs.values()]
+        names = [key if domain else arc.name for key, (arc, *_) in room_graph.graph.arcs.items()]
         raise DefinitionUnknown(name=f"arc {name}", nearest=nearest(name, names))
     if len(arcs) > 1:
         raise ArgumentInvalid(argument="arc", why=f"several domains have an arc {name}: say {' or '.join(arcs)}")

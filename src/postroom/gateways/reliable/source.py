@@ -19,7 +19,7 @@ from uuid import uuid4
 from postroom.gateways.reliable import protocol
 from postroom.gateways.soap.terms import Terms, terms_of
 from postroom.gateways.soap.transport import Answered, FaultReceived, SoapTransport, action_of
-from postroom.gateways.transport import Letter, Sent, Undelivered, guarded
+from postroom.gateways.transport import Delivered, Letter, Undelivered, guarded
 from postroom.limits import SEQUENCE_AT_ONCE, SEQUENCE_MESSAGES
 from postroom.model.soap import Envelope, addressed, name_of
 from postroom.model.wsdl import Operation
@@ -42,7 +42,7 @@ class Numbered(NamedTuple):
     last: bool  # there is no attempt after this one
 
 
-Result = Sent | Undelivered
+Result = Delivered | Undelivered
 Posted = tuple[Operation | None, Answered | Undelivered]  # the operation of a message, and what came of it
 
 
@@ -256,14 +256,14 @@ class Source:
             return answered
         if isinstance(answered, Undelivered):
             if acked and answered.tried and (operation is None or operation.output is None or member.last):
-                return Sent("acknowledged")
+                return Delivered("acknowledged")
             return answered
         if not acked:
             return Undelivered("the partner did not acknowledge it")
         assert operation is not None
         try:
             with guarded(member.letter.endpoint.name):
-                return Sent("acknowledged", self._soap.reply(_terms(member.letter), operation, answered))
+                return Delivered("acknowledged", self._soap.reply(_terms(member.letter), operation, answered))
         except Undelivered as error:
             return error
 

@@ -15,7 +15,7 @@ from postroom.gateways.http import LATER, HttpTransport
 from postroom.gateways.soap import security
 from postroom.gateways.soap.terms import Terms, terms_of
 from postroom.gateways.tls import check_files
-from postroom.gateways.transport import Letter, Reply, Sent, Setting, Undelivered, reference
+from postroom.gateways.transport import Delivered, Letter, Reply, Setting, Undelivered, reference
 from postroom.model.encodings import charset_of
 from postroom.model.soap import MEDIA_TYPES, Envelope, EnvelopeInvalid, Fault, addressed, read_envelope, written
 from postroom.model.wsdl import Operation
@@ -55,13 +55,13 @@ class SoapTransport:
         check_files(settings, ("wss-certificate", "wss-key", "wss-partner"))
         return self._http.check(settings)
 
-    def outgoing(self, letter: Letter) -> Sent:
+    def outgoing(self, letter: Letter) -> Delivered:
         terms = terms_of(letter.terms or "{}")
         operation = self.operation(terms, letter)
         signed = terms.security is not None and terms.security.sign
         headers = addressed(action_of(terms, operation), f"urn:postroom:{letter.number}") if signed else []
         answered = self.exchange(terms, letter, operation.action, headers, letter.body)
-        return Sent(f"HTTP {answered.status}", self.reply(terms, operation, answered))
+        return Delivered(f"HTTP {answered.status}", self.reply(terms, operation, answered))
 
     @staticmethod
     def operation(terms: Terms, letter: Letter) -> Operation:

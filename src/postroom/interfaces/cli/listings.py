@@ -115,7 +115,7 @@ def _show(listing: Listing, nothing: str, limit: int | None) -> None:
     rows = [_row(message) for message in listing]
     more = len(rows) > SCREEN_MESSAGES and _most(limit) != limit
     if rows:
-        headings = ["key", "queue", "created", "processed", "message"]
+        headings = ["key", "queue", "created", "processed at", "message"]
         output.table(headings, rows[:SCREEN_MESSAGES] if more else rows)
     else:
         output.note(nothing)

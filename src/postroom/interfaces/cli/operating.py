@@ -91,7 +91,7 @@ def _sections(picture: Overview) -> Iterator[tuple[list[str], Rows]]:
     yield ["queue", "waiting", "processed", "in/s", "out/s", "state"], [_cells(queue) for queue in picture.queues]
     if picture.steps:
         rows = [[to_iso(step.at), _at_least(step), str(step.created), step.evaluated] for step in picture.steps]
-        yield ["step", "messages", "created", "evaluated"], rows
+        yield ["step", "messages", "made", "evaluated"], rows
     errors = [[name, str(count)] for name, count in picture.errors.items() if count]
     if errors:
         yield ["errors in", "messages"], errors

@@ -37,10 +37,8 @@ def procedure_list() -> None:
     if not procedures:
         output.note("none; load some with: postroom load FILE.form")
         return
-    headings = ["name", "station", "state", "where", "version"]
-    output.table(
-        ["procedure", *headings[1:-1], "since"], [[procedure[name] for name in headings] for procedure in procedures]
-    )
+    names = ["name", "station", "state", "where", "version"]
+    output.table(["procedure", *names[1:]], [[procedure[name] for name in names] for procedure in procedures])
     for station in dict.fromkeys(str(procedure["station"]) for procedure in procedures):
         if station not in stations:
             output.note(f"there is no station {station} yet; make it with: postroom station add {station}")

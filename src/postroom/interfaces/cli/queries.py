@@ -19,10 +19,20 @@ from postroom.interfaces.cli.context import (
     spark_settings,
 )
 from postroom.interfaces.cli.logins import StationOption, acting
-from postroom.interfaces.cli.stations import STANDARD_INPUT, TypeArgument, enter, standard_input, summary, tell_damaged
+from postroom.interfaces.cli.stations import (
+    STANDARD_INPUT,
+    TypeArgument,
+    check_heading,
+    enter,
+    standard_input,
+    summary,
+    tell_damaged,
+)
 from postroom.limits import QUERY_SECONDS, SQL_SECONDS
 
 if TYPE_CHECKING:
+    from postroom.room import Postroom
+    from postroom.stations.forms.form import Form
     from postroom.stations.queries.images import Answer
 
 table_app = Commands(help="Temporary tables: saved results of queries.")
@@ -75,7 +85,7 @@ def query(
     """
     with opened() as it:
         form = it.stations.form(type).form
-        sought = _conditions(conditions) if conditions else form.read_sketch(standard_input() or "", STANDARD_INPUT)
+        sought = _conditions(conditions) if conditions else _drawn(it, form)
         asks = acting(it, station, stdin=False, master=master, conf=spark_settings(conf))
         with nullcontext() if scope == "local" else output.progress("asking nodes") as progress:
             if count and into is None:
@@ -90,6 +100,14 @@ def query(
     tell_damaged(answer)
     if into is not None:
         output.note(f"{len(answer)} saved as {into}; query them with: postroom sql")
+
+
+def _drawn(it: Postroom, form: Form) -> dict[str, str]:
+    from postroom.stations.queries.conditions import drawn
+
+    conditions, heading = drawn(form, standard_input() or "", STANDARD_INPUT)
+    check_heading(it, form, heading)
+    return conditions
 
 
 def _conditions(words: list[str]) -> dict[str, str]:

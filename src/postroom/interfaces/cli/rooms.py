@@ -190,9 +190,9 @@ def _tell(story: Story) -> None:
         output.as_json(story.as_dict())
         return
     output.table(
-        ["message", "type", "time", "by", "way"],
+        ["key", "type", "time", "by", "history"],
         [
-            (_in_tree(told, story.key), told.type, to_iso(told.events[0].time), told.events[0].by, _way(told))
+            (_in_tree(told, story.key), told.type, to_iso(told.events[0].time), told.events[0].by, _history(told))
             for told in story.messages
         ],
     )
@@ -207,7 +207,7 @@ def _in_tree(told: Told, traced: str) -> str:
     return f"{'  ' * told.depth}{told.key}{' *' if told.key == traced else ''}"
 
 
-def _way(told: Told) -> str:
+def _history(told: Told) -> str:
     """One line for all that happened to a message: where it was put, who moved it, took it or wrote on it."""
     first, *later = told.events
     stretches = [str(first.target), *map(_stretch, later)]
@@ -333,7 +333,7 @@ def verify(
         output.as_json(verdict.as_dict())
     elif verdict.differences:
         output.table(
-            ["what", "the journal", "the room"],
+            ["differs", "the journal", "the room"],
             [(difference.what, difference.journal, difference.tables) for difference in verdict.differences],
         )
     else:
@@ -373,7 +373,7 @@ def mend() -> None:
             output.say(f"set aside: {key}")
         if mended.left:
             output.table(
-                ["what", "the journal", "the room"],
+                ["differs", "the journal", "the room"],
                 [(difference.what, difference.journal, difference.tables) for difference in mended.left],
             )
     if mended.left and settings.json:
@@ -396,7 +396,7 @@ def outbox_list() -> None:
         output.as_json({"effects": [effect.as_dict() for effect in effects]})
     elif effects:
         output.table(
-            ["number", "kind", "state", "attempts", "what", "note"],
+            ["number", "kind", "state", "attempts", "command", "note"],
             [(one.id, one.kind, one.state, one.attempts, _what(one.payload), one.note) for one in effects],
         )
     else:

@@ -14,6 +14,7 @@ from postroom.interfaces.cli import output, procedures
 from postroom.interfaces.cli.context import Commands, KeyArgument, opened, settings
 from postroom.limits import TRY_SECONDS
 from postroom.model.definitions import nearest
+from postroom.model.moment import to_iso
 from postroom.model.paths import printable
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from postroom.flows.graph.inspection import ArcExplained
     from postroom.room import Postroom
+    from postroom.room.catalog import CatalogEntry
     from postroom.rules.inspection import Explanation
     from postroom.stations.procedures.inspection import ProcedureExplained
 
@@ -47,6 +49,7 @@ def catalog(
     Examples:
       postroom catalog
       postroom catalog joinOrder
+      postroom catalog trading:capital
       postroom catalog --write definitions
     """
     if write is not None:
@@ -55,10 +58,7 @@ def catalog(
     with opened() as it:
         entries = it.definitions.catalog()
     if name is not None:
-        names = [entry.name for entry in entries]
-        entries = [entry for entry in entries if entry.name == name or entry.name.startswith(f"{name} in ")]
-        if not entries:
-            raise DefinitionUnknown(name=f"definition {name}", nearest=nearest(name, names))
+        entries = _of_name(entries, name)
     if settings.json:
         output.as_json({"definitions": [entry.as_dict() for entry in entries]})
     elif entries:
@@ -73,6 +73,20 @@ def catalog(
                     output.say(f"{field}: {text}")
     else:
         output.note("nothing is defined yet; load definitions with: postroom load FILE")
+
+
+def _of_name(entries: list[CatalogEntry], name: str) -> list[CatalogEntry]:
+    """What has a name, in every domain that has one; or an arc by its domains and its name, such as trading:big."""
+    *domains, arc = name.split(":")
+    halves = {f"{arc} in {domain}" for domain in domains}
+    found = [
+        entry
+        for entry in entries
+        if entry.name == name or entry.name.startswith(f"{name} in ") or (entry.what == "arc" and entry.name in halves)
+    ]
+    if not found:
+        raise DefinitionUnknown(name=f"definition {name}", nearest=nearest(name, [entry.name for entry in entries]))
+    return found
 
 
 def _write(folder: Path) -> None:
@@ -107,6 +121,7 @@ def explain(
     Examples:
       postroom explain joinOrder
       postroom explain capital --no-plan
+      postroom explain trading:capital --no-plan
       postroom explain holiday
     """
     from postroom.flows.graph.inspection import ArcExplained
@@ -129,17 +144,13 @@ def explain(
 
 def _explained(it: Postroom, name: str) -> Explanation | ArcExplained | ProcedureExplained:
     """What a name stands for; of several, first an arc, then a rule."""
-    arcs = [arc.name for arc in it.flows.graph().arcs]
-    if name in arcs:
-        return it.definitions.explain_arc(name)
-    known = [procedure.procedure.name for procedure in it.stations.procedures()]
-    try:
-        return it.definitions.explain(name)
-    except DefinitionUnknown as error:
-        if name in known:
-            return it.definitions.explain_procedure(name)
-        close = error.facts["nearest"] or nearest(name, [*arcs, *known])
-        raise DefinitionUnknown(name=f"rule, arc or procedure {name}", nearest=close) from None
+    close = ""
+    for explained in (it.definitions.explain_arc, it.definitions.explain, it.definitions.explain_procedure):
+        try:
+            return explained(name)
+        except DefinitionUnknown as error:
+            close = close or error.facts["nearest"]
+    raise DefinitionUnknown(name=f"rule, arc or procedure {name}", nearest=close)
 
 
 def _say_arc(told: ArcExplained) -> None:
@@ -184,8 +195,11 @@ def slice(
         output.as_json({"messages": [message.as_dict() for message in messages]})
     elif messages:
         output.table(
-            ["key", "queue", "processed", "body"],
-            [(message.key, message.queue, "yes" if message.processed else "no", message.body) for message in messages],
+            ["key", "queue", "processed at", "body"],
+            [
+                (message.key, message.queue, to_iso(message.processed) if message.processed else "", message.body)
+                for message in messages
+            ],
         )
     else:
         output.note(f"the slice {key} of {slicing} is empty")

@@ -81,7 +81,7 @@ def _say(told: SphereTold) -> None:
     for key, who, done in told.parts:
         output.say(f"  {who} takes part by {key}: {'done' if done else 'not done'}")
     if told.sends:
-        headings = ["when", "to", "key", "compensation", "for", "received", "processed", "outcome"]
+        headings = ["when", "to", "key", "compensation", "for", "received", "processed at", "outcome"]
         output.table(headings, [_cells(send) for send in told.sends])
     for line in _noted(told):
         output.say(f"  {line}")

@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from postroom.errors import ArgumentInvalid
+from postroom.errors import ArgumentInvalid, FormInvalid, MessageError
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import Commands, KeyArgument, LimitOption, opened, settings
 from postroom.interfaces.cli.logins import StationOption, acting
 from postroom.model.body import parse_json
+from postroom.model.definitions import Position, Problem, refuse
 from postroom.model.types import FieldValue, Kind, text
 from postroom.stations.forms.form import Form, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from postroom.room import Postroom
     from postroom.stations.forms.catalog import Edition
+    from postroom.stations.forms.drawing import Piece
     from postroom.stations.queries.images import Answer, Image
 
 dossier_app = Commands(help="Dossiers: named folders of messages at a station.")
@@ -97,7 +100,7 @@ def create(
         raise ArgumentInvalid(argument="--file", why="give either FIELD=VALUE or a file")
     with opened() as it:
         edition = it.stations.form(type)
-        given = _rows(file) if file else _fields(fields) if fields else _message(edition.form, standard_input())
+        given = _rows(file) if file else _fields(fields) if fields else _message(it, edition.form, standard_input())
         acts = acting(it, station, stdin=False)
         keys = acts.create_many(type, given if isinstance(given, list) else [given])
     if isinstance(given, list):
@@ -358,14 +361,32 @@ def _fields(words: list[str]) -> dict[str, str]:
     return fields
 
 
-def _message(form: Form, text: str | None) -> dict[str, Any] | list[dict[str, Any]]:
+def check_heading(it: Postroom, form: Form, heading: Piece | None) -> None:
+    """Refuse a line above a drawn form that is none of those that show and next print there."""
+    if heading is None:
+        return
+    key = heading.said.partition(" ")[0]
+    try:
+        is_ours = it.show(key).type == form.name and heading.said in (key, f"{key} at {it.journal.locate(key)}")
+    except MessageError:
+        is_ours = False
+    if not is_ours:
+        what = f"this line stands above no {form.name} that there is; leave it out"
+        place = Position(STANDARD_INPUT, heading.line, heading.column)
+        refuse(FormInvalid, [Problem(place, what, "form-heading")])
+
+
+def _message(it: Postroom, form: Form, text: str | None) -> dict[str, Any] | list[dict[str, Any]]:
     """The fields of a message, or of many."""
     if text is None:
         why = f"give FIELD=VALUE, or standard input: a form is printed with: postroom form {form.name!r}"
         raise ArgumentInvalid(argument="FIELD=VALUE", why=why)
     if not text.lstrip().startswith(("{", "[")):
-        filled: dict[str, Any] = dict(form.read(text, STANDARD_INPUT))
-        return filled
+        from postroom.stations.forms.filling import drawn
+
+        filled, heading = drawn(form, text, STANDARD_INPUT)
+        check_heading(it, form, heading)
+        return dict(filled)
     message = parse_json(text, exact=True)
     if isinstance(message, list) and not all(isinstance(item, dict) for item in message):
         raise ArgumentInvalid(argument="standard input", why="a list of JSON objects is wanted, one for each message")

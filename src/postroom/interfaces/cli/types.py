@@ -36,7 +36,9 @@ def type_list(
         (type_version.name, type_version.version, ", ".join(field.name for field in type_version.type.fields))
         for type_version in types
     ]
-    output.table(["type", "version", "fields"], rows) if rows else output.note("no type is defined: load a .form file")
+    output.table(["type", "version", "field names"], rows) if rows else output.note(
+        "no type is defined: load a .form file"
+    )
 
 
 @type_app.command("export")

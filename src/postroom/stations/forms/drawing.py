@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from postroom.errors import FormInvalid
 from postroom.model.definitions import Position, Problem, refuse
@@ -17,7 +17,7 @@ from postroom.model.spelling import close
 
 _BLANK = re.compile(r"(?P<name>[^:_|]+?):\s*(?P<blank>_+)")
 _FRAME = re.compile(r"\+-*\+")
-_HEADING = re.compile(r"[0-9]{5,}\.[0-9]{5}( at .*)?")  # what show says above a form
+_HEADING = re.compile(r"[0-9]{5,}\.[0-9]{5}( at .*)?")  # what show and next say above a form
 _FILL = " _"
 
 
@@ -106,6 +106,14 @@ class Piece:
     column: int
 
 
+class Drawing(NamedTuple):
+    """What stands in a drawn form."""
+
+    found: dict[str, list[Piece]]  # by blank, row by row; those that are empty left out
+    blanks: dict[str, Piece]  # where each one begins, empty or not
+    heading: Piece | None  # the line above it
+
+
 def shown(title: str, lines: Sequence[Line], rows: Mapping[str, Sequence[str]], below: Mapping[str, str]) -> str:
     """A form with what is written into its blanks, and below it what does not fit into one."""
     drawn = [row for line in lines for row in line.filled(rows)]
@@ -115,12 +123,12 @@ def shown(title: str, lines: Sequence[Line], rows: Mapping[str, Sequence[str]], 
     return "\n".join([bar, head, bar, *(f"|{row}|" for row in drawn), bar, *more]) + "\n"
 
 
-def read(title: str, lines: Sequence[Line], text: str, file: str) -> dict[str, list[Piece]]:
-    """What stands in each blank of a filled form, row by row; those that are empty left out."""
+def read(title: str, lines: Sequence[Line], text: str, file: str) -> Drawing:
+    """What stands in each blank of a filled form, and above it."""
     reader = _Reader(title, lines, file)
     for number, row in enumerate(text.split("\n"), 1):
         reader.row(row.removesuffix("\r"), number)
-    return {name: pieces for name, pieces in reader.found.items() if pieces}
+    return Drawing(reader.found, reader.blanks, reader.heading)
 
 
 class _Reader:
@@ -131,6 +139,8 @@ class _Reader:
         self._done: set[int] = set()  # lines of the template that were there
         self._current: Line | None = None  # that may go on
         self.found: dict[str, list[Piece]] = {}
+        self.blanks: dict[str, Piece] = {}
+        self.heading: Piece | None = None
 
     def row(self, row: str, number: int) -> None:
         text = row.strip(" \t")
@@ -144,8 +154,14 @@ class _Reader:
             if len(text) < 2 or not text.endswith("|"):
                 self._fail(number, column + len(text), "a row of a form ends with a bar", "row-bars")
             self._inside(text[1:-1], number, column + 1)
-        elif self._frames or not _HEADING.fullmatch(text):
+        elif self._is_begun or not _HEADING.fullmatch(text):
             self._loose(text, number, column)
+        else:
+            self.heading = Piece(text, number, column)
+
+    @property
+    def _is_begun(self) -> bool:
+        return bool(self._frames or self._done or self.blanks or self.heading)
 
     def _inside(self, inside: str, number: int, column: int) -> None:
         if not inside.strip(" "):
@@ -236,6 +252,8 @@ class _Reader:
             self._fail(piece.line, piece.column, f"{name} appears twice", "row-twice")
         if piece.said:
             self.found[name] = [piece]
+        if piece.said or name not in self.blanks:
+            self.blanks[name] = piece
 
     def _label_in(self, text: str, number: int, column: int) -> None:
         """Refuse a row in which a second label may be meant, or may be part of a value."""
@@ -266,5 +284,6 @@ class _Reader:
 
 def _piece(row: str, start: int, end: int, number: int, column: int) -> Piece:
     cell = row[start:end]
-    blanks = len(cell) - len(cell.lstrip(_FILL))
-    return Piece(cell.strip(_FILL), number, column + start + blanks)
+    said = cell.strip(_FILL)
+    blanks = len(cell) - len(cell.lstrip(_FILL if said else " "))
+    return Piece(said, number, column + start + blanks)

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 
-from postroom.errors import BodyMismatch, FieldRefused, FunctionFailed
+from postroom.errors import BodyMismatch, FieldRefused, FormInvalid, FunctionFailed
 from postroom.limits import INT_MAX, INT_MIN
 from postroom.model.body import json_text
-from postroom.model.definitions import nearest
+from postroom.model.definitions import Position, Problem, nearest, refuse
 from postroom.model.key import key_text
 from postroom.model.moment import to_datetime
 from postroom.model.types import FieldValue, Kind, plain
 from postroom.stations.forms import functions
 from postroom.stations.forms.catalog import Edition
 from postroom.stations.forms.dates import exact
+from postroom.stations.forms.drawing import Piece
 from postroom.stations.forms.form import Form, FormField, Rule
 
 Given = Mapping[str, Any]  # values as text, as JSON has them, or as Python does
+_MISSING = "it is required: it must be entered when the message is created"
 
 
 def created(edition: Edition, given: Given, key: int, station: str, now: int) -> str:
@@ -29,7 +31,7 @@ def created(edition: Edition, given: Given, key: int, station: str, now: int) ->
     fields = _readable(form, given)
     for field in form.fields:
         if field.rule is Rule.REQUIRED and _is_blank(fields.get(field.name)):
-            raise _refused(form, field, "it is required: it must be entered when the message is created")
+            raise _refused(form, field, _MISSING)
         if field.rule is Rule.AUTOMATIC and field.name in fields:
             raise _refused(form, field, "it is automatic: the system writes it")
     moment = to_datetime(now)
@@ -37,6 +39,37 @@ def created(edition: Edition, given: Given, key: int, station: str, now: int) ->
         if field.rule is Rule.AUTOMATIC:
             fields[field.name] = _written(field, key, station, moment)
     return body_of(_worked_out(form, fields))
+
+
+def drawn(form: Form, text: str, file: str) -> tuple[Given, Piece | None]:
+    """The fields of a new message from a drawn form, and the line above it.
+
+    What cannot stand in a blank is refused with its place.
+    """
+    drawing = form.drawing(text, file)
+    given = form.values_in(drawing, file)
+    problems = [
+        Problem(Position(file, blank.line, blank.column), f"{name}: {why}", rule)
+        for name, blank in drawing.blanks.items()
+        if (field := form.field(name)) is not None
+        for why, rule in _flaws(form, field, given.get(name))
+    ]
+    if problems:
+        refuse(FormInvalid, [min(problems, key=lambda problem: problem.position)])
+    return given, drawing.heading
+
+
+def _flaws(form: Form, field: FormField, value: Any) -> Iterator[tuple[str, str]]:
+    """Why a value cannot stand in a blank of a new form, and the rule that it breaks."""
+    if field.rule is Rule.AUTOMATIC and value is not None:
+        yield "it is automatic: leave it empty, the system writes it", "field-fixed"
+    elif field.rule is Rule.REQUIRED and _is_blank(value):
+        yield _MISSING, "field-written"
+    elif value is not None:
+        try:
+            _value(form, field, _readable(form, {field.name: value})[field.name])
+        except FieldRefused as refusal:
+            yield str(refusal.facts["why"]), "value-kind"
 
 
 def _is_blank(value: Any) -> bool:

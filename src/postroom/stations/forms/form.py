@@ -14,7 +14,7 @@ from postroom.errors import FormInvalid
 from postroom.model.definitions import Position, Problem, refuse
 from postroom.model.types import Field, FieldValue, Kind, MessageType, text
 from postroom.stations.forms import drawing
-from postroom.stations.forms.drawing import Line
+from postroom.stations.forms.drawing import Drawing, Line
 from postroom.stations.forms.writing import Unreadable, joined, laid_out, listed, written
 
 
@@ -85,8 +85,16 @@ class Form:
 
     def read(self, filled: str, file: str = "form") -> dict[str, str | list[str]]:
         """What someone has written into the template: values by field, those that are empty left out."""
+        return self.values_in(self.drawing(filled, file), file)
+
+    def drawing(self, filled: str, file: str = "form") -> Drawing:
+        """The same as it is written, with its places."""
+        return drawing.read(self.name, self.lines, filled, file)
+
+    def values_in(self, drawn: Drawing, file: str) -> dict[str, str | list[str]]:
+        """The values of what was found."""
         fields: dict[str, str | list[str]] = {}
-        for name, pieces in drawing.read(self.name, self.lines, filled, file).items():
+        for name, pieces in drawn.found.items():
             row, field = joined([piece.said for piece in pieces]), self.field(name)
             try:
                 fields[name] = row.read_list() if field is not None and field.many else row.read()
@@ -95,11 +103,6 @@ class Form:
                 position = Position(file, piece.line, piece.column + error.offset)
                 refuse(FormInvalid, [Problem(position, f"{name}: {error}", "row-text")])
         return fields
-
-    def read_sketch(self, filled: str, file: str = "form") -> dict[str, str]:
-        """The same for a query: conditions as they are written, in which a backslash has a meaning of its own."""
-        fields = drawing.read(self.name, self.lines, filled, file)
-        return {name: " ".join(piece.said for piece in pieces) for name, pieces in fields.items()}
 
     def _drawn(self, texts: Mapping[str, str], *, in_rows: bool) -> str:
         """With what is written in the blanks, or below where it does not fit."""
@@ -115,10 +118,10 @@ class Form:
 
     def _is_read_as(self, drawn: str, texts: Mapping[str, str]) -> bool:
         try:
-            pieces_read = drawing.read(self.name, self.lines, drawn, "form")
+            found = self.drawing(drawn).found
         except FormInvalid:
             return False
-        plain = {name: joined([piece.said for piece in pieces]).said for name, pieces in pieces_read.items()}
+        plain = {name: joined([piece.said for piece in pieces]).said for name, pieces in found.items()}
         names = {blank.name for line in self.lines for blank in line.blanks}
         return {name: _plainly(text) for name, text in plain.items()} == {
             name: _plainly(text) for name, text in texts.items() if name in names

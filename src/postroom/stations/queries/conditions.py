@@ -19,6 +19,7 @@ from postroom.model.pattern import looks_like
 from postroom.model.types import Field, Kind, MessageType, Scalar, text
 from postroom.model.xmltext import in_xml
 from postroom.stations.forms.dates import exact
+from postroom.stations.forms.drawing import Piece
 from postroom.stations.forms.form import Form, FormField
 from postroom.stations.forms.quoting import INSIDE, quoted, unquoted
 
@@ -111,6 +112,33 @@ def sketch(form: Form, given: Mapping[str, str | Scalar]) -> dict[str, tuple[Con
         if conditions:
             conditions_of[name] = conditions
     return conditions_of
+
+
+def drawn(form: Form, text: str, file: str) -> tuple[dict[str, str], Piece | None]:
+    """The conditions of a drawn form as they are written, and the line above it.
+
+    What is no condition is refused with its place. A backslash has a meaning of its own here.
+    """
+    drawing = form.drawing(text, file)
+    given: dict[str, str] = {}
+    for name, pieces in drawing.found.items():
+        given[name] = " ".join(piece.said for piece in pieces)
+        try:
+            sketch(form, {name: given[name]})
+        except FormInvalid as error:
+            (problem,) = error.facts["problems"]
+            line, column = _place(pieces, problem.position.column - 1)
+            refuse(FormInvalid, [Problem(Position(file, line, column), f"{name}: {problem.what}", problem.rule)])
+    return given, drawing.heading
+
+
+def _place(pieces: Sequence[Piece], at: int) -> tuple[int, int]:
+    """Line and column of a character of what stands in several rows."""
+    for piece in pieces[:-1]:
+        if at <= len(piece.said):
+            return piece.line, piece.column + at
+        at -= len(piece.said) + 1
+    return pieces[-1].line, pieces[-1].column + at
 
 
 def any_holds(conditions: Sequence[Condition], values: Sequence[Scalar]) -> bool:
