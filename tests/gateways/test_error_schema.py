@@ -1,4 +1,4 @@
-"""docs/reference/error.xsd is the schema of every error message: those that are made here, and every place in the code."""
+"""docs/reference/error.xsd is the schema of every error message: of those made here, and of every place in the code."""
 
 from __future__ import annotations
 
