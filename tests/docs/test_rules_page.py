@@ -8,7 +8,7 @@ from pathlib import Path
 import postroom
 from postroom.rules.compilation.checks import CHECKS
 from postroom.rules.compilation.translation import SYSTEM
-from postroom.rules.language import functions
+from postroom.rules.language import functions, operands, prolog
 from postroom.rules.language import reader as language
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +48,21 @@ def test_every_keyword_is_in_the_grammar() -> None:
 def test_every_type_is_listed() -> None:
     for name in language.TYPES:
         assert f"`xs:{name}`" in PAGE, name
+
+
+def test_every_refusal_is_listed() -> None:
+    """What the reader of declarations and that of expressions refuse by name, and the rest of the update facility."""
+    section = PAGE.partition("\nRefused, each with")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 15, "the search still works"
+    named = [words for row in rows for words in re.findall("`([^`]*)`", row.split(" | ")[0])]
+    whole = {words if " " in words else f"declare {words}" for words in named} | set(named)
+    whole |= {"declare default order"} if "`default order`" in section else set()
+    for refused in [*prolog.REFUSED, *operands.REFUSED]:
+        assert any(refused in words for words in whole), refused
+    source = (SOURCE / "language" / "prolog.py").read_text()
+    for word in re.findall(r'Unreadable\(f?"(\w+) is refused', source):
+        assert f"`{word}`" in section, word
 
 
 def test_every_function_is_listed() -> None:

@@ -101,6 +101,21 @@ def test_a_request_that_waits_too_long_gets_a_place_to_ask(client: httpx.Client,
     assert client.get("/orders/answers/nobody").status_code == 404
 
 
+def test_an_answer_can_be_asked_for_after_a_sweep_and_is_gone_when_it_was_purged(
+    client: httpx.Client, room: Postroom
+) -> None:
+    headers = {**XML, "prefer": "respond-async"}
+    place = client.post("/orders", content="<order>7</order>", headers=headers).headers["location"]
+    room.run_until_idle()
+    assert client.get(place).text == "<ok>7</ok>"
+    room.engine.sweep()
+    assert (client.get(place).status_code, client.get(place).text) == (200, "<ok>7</ok>")
+    place = client.post("/orders", content="<order>8</order>", headers=headers).headers["location"]
+    room.consumers.purge("orders")
+    gone = client.get(place)
+    assert (gone.status_code, gone.json()["code"]) == (410, "message-gone")
+
+
 def test_the_same_number_is_the_same_message(client: httpx.Client, room: Postroom) -> None:
     headers = {**XML, "Idempotency-Key": '"a"', "Prefer": "respond-async"}
     first, second = (client.post("/orders", content="<order>7</order>", headers=headers) for _ in range(2))

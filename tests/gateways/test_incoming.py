@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
+from tests.faults.upkeep_workload import write_here
 from tests.gateways.conftest import Program
 
-from postroom.errors import ArgumentInvalid, ArrivalRefused, EntryRefused, GatewayUnknown, QueueHeld, XmlMalformed
+from postroom.engine import archiving
+from postroom.errors import (
+    ArgumentInvalid,
+    ArrivalRefused,
+    EntryRefused,
+    GatewayUnknown,
+    MessageGone,
+    PostroomError,
+    QueueHeld,
+    XmlMalformed,
+)
 from postroom.gateways.incoming import Answers, Arrival, Entered
 from postroom.limits import BODY_BYTES_MAX
 from postroom.model.message import Message
 from postroom.room import Postroom
+from postroom.store.upkeep import retention
 
 PROGRAM = """
 create queue orders kind incomingGateway mode persistent interface http port orders errorqueue errs
@@ -56,6 +70,91 @@ def test_a_message_that_has_the_connection_is_the_answer(open_room: Postroom) ->
     assert message.body == "<ok><id>7</id></ok>"
     assert incoming.answer_of("nobody") == (False, None)
     assert list(open_room.queues.info("answers")) == []
+
+
+def answered(room: Postroom) -> tuple[str, Message]:
+    """A request that has its answer, by its connection."""
+    incoming = room._parts.incoming
+    connection = incoming.accept(arrival("<order><id>7</id></order>")).connection
+    assert connection is not None
+    room.run_until_idle()
+    message = incoming.answer_of(connection)[1]
+    assert message is not None
+    return connection, message
+
+
+def test_no_sweep_removes_an_answer_that_may_be_asked_for(open_room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    connection, message = answered(open_room)
+    assert open_room.engine.sweepable()["messages"] == 1
+    assert open_room.engine.sweep() == 1  # the request itself, of which nobody asks
+    assert open_room._parts.incoming.answer_of(connection) == (True, message)
+    held = open_room.journal.why(message.key)
+    assert (held.removable, held.answers) == (False, True)
+    monkeypatch.setattr(retention, "REQUEST_KEPT_SECONDS", -1.0)
+    assert open_room.engine.sweepable()["messages"] == 1
+    assert open_room.engine.sweep() == 1
+    assert open_room._parts.incoming.answer_of(connection) == (False, None)  # both go together
+
+
+def test_a_slice_that_is_reset_does_not_take_an_answer_along(room: Postroom, program: Program) -> None:
+    room.gateways.add("orders", "http", path="/orders")
+    more = """create slicing talk on connection
+    create rule over for talk if (/over) then do reset"""
+    rule = "do enqueue <ok>{/order/id}</ok> into answers"
+    program(room, PROGRAM.replace(rule, f"({rule}, do enqueue <over/> into steps)") + more
+            + " create queue steps kind basic mode persistent")  # fmt: skip
+    connection, message = answered(room)
+    assert room.journal.slice("talk", connection) == []
+    room.engine.sweep()
+    assert room._parts.incoming.answer_of(connection) == (True, message)
+
+
+def test_a_request_whose_answer_was_purged_learns_that_it_is_gone(open_room: Postroom) -> None:
+    incoming = open_room._parts.incoming
+    entered = incoming.accept(arrival("<order><id>7</id></order>"))
+    assert entered.connection is not None
+    open_room.queues.set_password("answers", password="p")
+    open_room.queues.disable("answers", password="p", output_only=True)
+    open_room.run_until_idle()
+    told: list[Message | PostroomError] = []
+    ended = threading.Event()
+    assert len(open_room.consumers.purge("answers").moves) == 1
+    with Answers(open_room._parts.store, incoming) as answers:
+        answers.wait_for(entered.connection, lambda outcome: (told.append(outcome), ended.set()))
+        assert ended.wait(10)
+    assert isinstance(told[0], MessageGone)
+    with pytest.raises(MessageGone):
+        incoming.answer_of(entered.connection)
+
+
+def test_a_request_that_was_purged_itself_is_gone(open_room: Postroom) -> None:
+    incoming = open_room._parts.incoming
+    first, second = (incoming.accept(arrival("<order><id>7</id></order>")) for _ in range(2))
+    assert first.connection is not None
+    open_room.consumers.purge("orders")
+    with pytest.raises(MessageGone, match=first.key):
+        incoming.answer_of(first.connection)
+    assert second.connection is not None
+    with pytest.raises(MessageGone, match=second.key):
+        incoming.answer_of(second.connection)
+
+
+def test_a_request_that_no_queue_answers_any_more_is_told_so(open_room: Postroom, program: Program) -> None:
+    connection = open_room._parts.incoming.accept(arrival("<order><id>7</id></order>")).connection
+    assert connection is not None
+    program(open_room, "".join(line for line in PROGRAM.splitlines(True) if "answers" not in line))
+    with pytest.raises(GatewayUnknown, match="orders"):
+        open_room._parts.incoming.answer_of(connection)
+
+
+def test_an_archive_leaves_answers_where_they_are(
+    open_room: Postroom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection, message = answered(open_room)
+    monkeypatch.setattr(archiving, "spark_writer", lambda spark: write_here)
+    open_room.engine.sweep()
+    open_room.journal.archive(timedelta(0), tmp_path / "old")
+    assert open_room._parts.incoming.answer_of(connection) == (True, message)
 
 
 def test_an_answer_that_nobody_waits_for_is_a_disconnected_transport(open_room: Postroom) -> None:

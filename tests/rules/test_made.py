@@ -42,8 +42,19 @@ def codes(load: Load, actions: str, body: str = "<x><y/><y/>text</x>") -> tuple[
         "do enqueue () into out",
     ],
 )
-def test_several_roots_are_no_message(load: Load, actions: str) -> None:
+def test_malformed_xml_made_inside_of_a_rule_is_an_error_of_the_rule(load: Load, actions: str) -> None:
     assert codes(load, actions) == ([], ["PR0001"])
+
+
+@pytest.mark.parametrize(
+    "content", ['comment {"x"}', 'processing-instruction p {"x"}', '"text", comment {"x"}', 'comment {"x"}, " "']
+)
+def test_an_xml_document_without_an_element_is_no_message(load: Load, content: str) -> None:
+    assert codes(load, f"do enqueue document {{ {content} }} into out") == ([], ["PR0001"])
+
+
+def test_a_document_that_is_only_text_is_a_message_of_text(load: Load) -> None:
+    assert codes(load, 'do enqueue document { "text" } into out') == (["text"], [])
 
 
 def test_what_is_too_deep_from_outside_is_too_deep_from_a_rule(load: Load) -> None:

@@ -140,7 +140,7 @@ def test_what_a_plain_rule_made_and_someone_has_is_named(room: Postroom) -> None
     told = room.spheres.show("t")
     assert [(send.maker, send.outcome) for send in told.sends if send.key == taken.key] == [("arc c", "stands")]
     (error,) = bodies(room, SYSTEM_ERRORS)
-    assert "<code>sphere-left</code>" in error
+    assert "<class>system</class><code>sphere-left</code>" in error
     assert "sphere t was aborted, and arc c made it, someone has taken it, and nobody said what undoes it" in error
     assert f'key="{taken.key}"' in error
 

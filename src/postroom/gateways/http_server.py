@@ -30,6 +30,7 @@ from postroom.errors import (
     BodyError,
     BodyTooLarge,
     GatewayUnknown,
+    MessageGone,
     MethodUnknown,
     PostroomError,
     ServerFailed,
@@ -213,11 +214,15 @@ class HttpServer:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Message] = loop.create_future()
 
-        def told(message: Message) -> None:
-            if not future.done():
-                future.set_result(message)
+        def told(outcome: Message | PostroomError) -> None:
+            if future.done():
+                return
+            if isinstance(outcome, PostroomError):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
 
-        self._answers.wait_for(connection, lambda message: loop.call_soon_threadsafe(told, message))
+        self._answers.wait_for(connection, lambda outcome: loop.call_soon_threadsafe(told, outcome))
         try:
             return await asyncio.wait_for(future, seconds)
         except TimeoutError:
@@ -363,6 +368,8 @@ def _status(error: PostroomError) -> int:
         return 409
     if isinstance(error, GatewayUnknown):
         return 404
+    if isinstance(error, MessageGone):
+        return 410
     if isinstance(error, (BodyError, ArrivalRefused)):
         return 400
     if isinstance(error, MethodUnknown):

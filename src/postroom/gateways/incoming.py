@@ -16,7 +16,15 @@ from time import monotonic
 
 from postroom.engine.steps.effects import Document
 from postroom.engine.steps.failures import Failure
-from postroom.errors import ArgumentInvalid, ArrivalRefused, BodyError, GatewayUnknown, PostroomError, QueueHeld
+from postroom.errors import (
+    ArgumentInvalid,
+    ArrivalRefused,
+    BodyError,
+    GatewayUnknown,
+    MessageGone,
+    PostroomError,
+    QueueHeld,
+)
 from postroom.gateways.media import draft_of
 from postroom.gateways.outgoing import Entry
 from postroom.gateways.reliable.destination import Refusal
@@ -60,6 +68,8 @@ class Entered:
 
 Outcome = Entered | PostroomError | Refusal
 Outcomes = dict[int, Outcome]
+#: Is called with the answer to a request, or with the reason why there is none.
+Tell = Callable[[Message | PostroomError], object]
 
 
 class Incoming:
@@ -227,14 +237,20 @@ class Incoming:
         Batch(tx).write([put._replace(actor=arrival.endpoint)], 0)
 
     def answer_of(self, connection: str) -> tuple[bool, Message | None]:
-        """Whether such a request is known, and its answer if it is there."""
+        """Whether such a request is known, and its answer if it is there; raises if none will ever be there."""
 
         def work(tx: Transaction) -> tuple[bool, Message | None]:
             request = tx.requests.find(connection)
             if request is None:
                 return False, None
-            stored = None if request.response is None else tx.messages.find(request.response)
-            return True, None if stored is None else stored.message()
+            if request.response is None:
+                if tx.endpoints.queue_at(request.endpoint, ANSWER) is None:
+                    raise GatewayUnknown(gateway=request.endpoint, nearest=" that answers requests")
+                return True, None
+            stored = tx.messages.find(request.response)
+            if stored is None:
+                raise MessageGone(key=key_text(request.response))
+            return True, stored.message()
 
         return self._store.read(work)
 
@@ -259,7 +275,7 @@ class Answers:
         self._store = store
         self._incoming = incoming
         self._lock = threading.Lock()
-        self._waiting: dict[str, Callable[[Message], object]] = {}  # by connection: what to call with the answer
+        self._waiting: dict[str, Tell] = {}  # by connection: what to call with the answer
         self._waiter: Waiter | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._look, name="postroom-answers", daemon=True)
@@ -275,8 +291,8 @@ class Answers:
                 self._waiter.wake()
         self._thread.join()
 
-    def wait_for(self, connection: str, tell: Callable[[Message], object]) -> None:
-        """Call ``tell`` with the message that answers a request, from another thread."""
+    def wait_for(self, connection: str, tell: Tell) -> None:
+        """Call ``tell`` with the message that answers a request, or why none will, from another thread."""
         with self._lock:
             self._waiting[connection] = tell
             if self._waiter is not None:
@@ -301,12 +317,16 @@ class Answers:
                     self._waiter = None
 
     def _tell(self, connection: str) -> None:
-        _, message = self._incoming.answer_of(connection)
-        if message is not None:
+        outcome: Message | PostroomError | None
+        try:
+            _, outcome = self._incoming.answer_of(connection)
+        except (GatewayUnknown, MessageGone) as error:
+            outcome = error
+        if outcome is not None:
             with self._lock:
                 tell = self._waiting.pop(connection, None)
             if tell is not None:
-                tell(message)
+                tell(outcome)
 
 
 def _draft(arrival: Arrival) -> Draft | PostroomError:

@@ -213,6 +213,7 @@ class Relocating:
         if run.task.plan is None:
             for stored in page.stored:
                 tx.deliveries.discard(source, _as_it_is(tx, stored), run.task.verb)
+                tx.requests.lost(stored)
         tx.wake()
         return page
 

@@ -26,11 +26,12 @@ class Retained:
     processed: bool
     held_by: tuple[tuple[str, str], ...]  # slicing and slice key
     keeps: bool  # the queue keeps all of its messages
+    answers: bool = False  # a request of a partner that may still ask for it
 
     @property
     def removable(self) -> bool:
         """Whether the next sweep removes it."""
-        return self.processed and not self.held_by and not self.keeps
+        return self.processed and not (self.held_by or self.keeps or self.answers)
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -41,7 +42,7 @@ class Retained:
 
 
 def why(store: Store, key: str) -> Retained:
-    """Which slices hold a message."""
+    """What holds a message: slices, its queue, a request that it answers."""
 
     def work(tx: Transaction) -> Retained:
         number = key_number(key)
@@ -52,9 +53,8 @@ def why(store: Store, key: str) -> Retained:
             raise MessageGone(key=key)
         queue = tx.queues.named_to_read(stored.queue)
         assert queue is not None
-        return Retained(
-            key, stored.queue, stored.processed is not None, tuple(tx.slices.holds(number)), queue.keep == Keep.ALL
-        )
+        held_by, keeps = tuple(tx.slices.holds(number)), queue.keep == Keep.ALL
+        return Retained(key, stored.queue, stored.processed is not None, held_by, keeps, tx.requests.is_answer(number))
 
     return store.read(work)
 

@@ -54,4 +54,4 @@ def _told(tx: Transaction, send: Send, why: str) -> str:
     if stored is not None and stored.sound:
         document = Document(stored.key, stored.format, stored.type, stored.body)
     reason = f"sphere {send.sphere} was aborted, and {why}"
-    return error_body(Failure("sphere", "sphere-left", reason, send.maker), send.recipient, key, document)
+    return error_body(Failure("system", "sphere-left", reason, send.maker), send.recipient, key, document)

@@ -1,13 +1,16 @@
 """``copy … modify … return``: what the XQuery Update Facility says of each update, of several together, and its errors.
 
-The cases are made after the public test suite of the facility: its groups are the headings here.
+The cases are made after the public test suite of the facility: its groups are the headings here. The suite itself is
+run by test_update_suite.py, where it is there.
 """
 
 from __future__ import annotations
 
 import pytest
+from tests.rules.conftest import Load
 
 from postroom.engine.steps.effects import Arrival, Enqueue
+from postroom.errors import ProgramInvalid
 from postroom.rules.compilation.compiler import compiled
 from postroom.rules.compilation.updates import PLACE, with_functions
 from postroom.rules.evaluation.evaluate import evaluate_alone
@@ -103,6 +106,8 @@ CASES = [
      MESSAGE.replace("<a>one</a>", '<n z="1">v</n>')),
     # conditions, loops, nothing
     ("", MESSAGE),
+    ("delete node ()", MESSAGE),
+    ("insert nodes () into $c/a", MESSAGE),
     ("if ($c/a) then delete node $c/a else delete node $c/b", MESSAGE.replace("<a>one</a>", "")),
     ("if ($c/q) then delete node $c/a", MESSAGE),
     ("let $x := $c/a return (delete node $x, ())", MESSAGE.replace("<a>one</a>", "")),
@@ -128,7 +133,16 @@ ERRORS = [
     ("insert node <n/> before $c", "XUDY0029"),
     ("insert node <n/> after $c/none", "XUDY0027"),
     ("insert nodes (<n/>, attribute z {1}) into $c/a", "XUTY0004"),
-    ("insert node attribute k {1} into $c", "XQDY0025"),
+    ("insert node attribute k {1} into $c", "XUDY0021"),
+    ("insert nodes (attribute z {1}, attribute z {2}) into $c", "XUDY0021"),
+    ("rename node $c/b/@x as 'y'", "XUDY0021"),
+    ("insert node attribute k {1} into $c, delete node $c", "XUDY0021"),
+    ("insert node attribute x {1} into $c/b, delete node $c/b", "XUDY0021"),
+    ("replace node $c/b/@x with attribute y {1}", "XUDY0021"),
+    ("insert node attribute {QName('urn:p', 'p:x')} {1} into $c, "
+     "insert node attribute {QName('urn:q', 'p:y')} {1} into $c", "XUDY0024"),
+    ("rename node $c/a as QName('urn:p', 'p:x'), "
+     "insert node attribute {QName('urn:q', 'p:y')} {1} into $c/a", "XUDY0024"),
     ("delete node 1", "XUTY0007"),
     ("replace node $c/* with <n/>", "XUTY0008"),
     ("replace node $c with <n/>", "XUDY0009"),
@@ -138,15 +152,70 @@ ERRORS = [
     ("rename node $c/text() as 'x'", "XUTY0012"),
     ("rename node $c/a as 'x y'", "XQDY0074"),
     ("rename node $c/a as ()", "XPTY0004"),
+    ("rename node $c/a as ('', 'x')", "XPTY0004"),
     ("delete node /r/a", "XUDY0014"),
     ("insert node <n/> into <m/>", "XUDY0014"),
-    ("1", "XUST0002"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("update", "code"), ERRORS, ids=lambda value: str(value)[:60])
 def test_an_update_that_cannot_be_made_is_an_error_with_the_code_of_the_facility(update: str, code: str) -> None:
     assert modified(update) == code
+
+
+BOUND = '<r xmlns="urn:d" xmlns:p="urn:p" x="1" p:k="2"><a/></r>'
+
+
+@pytest.mark.parametrize(("update", "wanted"), [
+    ('rename node $c/@x as QName("urn:other", "p:x")', "XUDY0023"),
+    ('rename node $c as QName("urn:other", "p:x")', "XUDY0023"),
+    ('rename node $c as QName("urn:other", "x")', "XUDY0023"),
+    ('rename node $c as QName("", "x")', "XUDY0023"),
+    ('insert node attribute {QName("urn:other", "p:y")} {1} into $c', "XUDY0023"),
+    ('replace node $c/@x with attribute {QName("urn:other", "p:y")} {1}', "XUDY0023"),
+    ('rename node $c/@x as QName("urn:p", "p:x")', BOUND.replace(' x="1"', ' p:x="1"')),
+    ('rename node $c/@x as QName("urn:q", "q:x")', BOUND.replace(' x="1"', ' q:x="1"')),
+    ('rename node $c/@x as "y"', BOUND.replace(" x=", " y=")),
+    ('rename node $c as QName("urn:d", "s")', BOUND.replace("<r", "<s").replace("/r>", "/s>")),
+    ('rename node $c/@*:k as "k"', BOUND.replace("p:k", "k")),
+])  # fmt: skip
+def test_a_new_name_whose_prefix_means_something_else_there_is_refused(update: str, wanted: str) -> None:
+    found = said(f"copy $c := /* modify ({update}) return $c", BOUND).replace(' xmlns:q="urn:q"', "")
+    assert found == wanted
+
+
+NOT_THERE = [
+    ("1", "XUST0002"),
+    ('"x", delete node $c/a', "XUST0001"),
+    ("if ($c/a) then delete node $c/a else 3", "XUST0001"),
+    ("for $x in $c/* return $x", "XUST0002"),
+    ("copy $d := $c modify () return $d", "XUST0002"),
+    ("copy $d := $c modify delete node $d/a return $d", "XUST0002"),
+    ("string($c)", "XUST0002"),
+    ("error() + 1", "XUST0002"),
+    ("some $x in $c satisfies delete node $x", "XUST0001"),
+    ("for $x in delete node $c return ()", "XUST0001"),
+    ("let $x := delete node $c return ()", "XUST0001"),
+    ("if (delete node $c) then () else ()", "XUST0001"),
+    ("insert node (delete node $c) into $c", "XUST0001"),
+    ("insert node <n>{delete node $c}</n> into $c", "XUST0001"),
+    ("string(delete node $c)", "XUST0001"),
+    ("$c/a[delete node .]", "XUST0001"),
+]
+
+
+@pytest.mark.parametrize(("update", "code"), NOT_THERE, ids=lambda value: str(value)[:60])
+def test_what_cannot_stand_behind_modify_is_refused_at_load_with_its_place(load: Load, update: str, code: str) -> None:
+    rule = f"create rule r for a if (/*) then do enqueue <o>{{copy $c := /r modify ({update}) return $c}}</o> into b"
+    with pytest.raises(ProgramInvalid, match=rf"p\.demaq:2:\d+: {code}: "):
+        load(f"{QUEUES}{rule}")
+
+
+@pytest.mark.parametrize(
+    "update", ["()", "error()", 'fn:error((), "no")', "if ($c/q) then error() else ()", "((), ())"]
+)
+def test_what_has_no_value_may_stand_behind_modify(update: str) -> None:
+    assert modified(update) in (MESSAGE, "FOER0000")
 
 
 def test_several_copies_are_modified_together_and_the_message_is_not() -> None:

@@ -113,7 +113,7 @@ def test_a_partial_application_is_a_call() -> None:
         "'f(1)', <f>f(1)</f>, <!-- f(1) -->, ``[f(1)]``, (: f(1) :) 1",
         "a/f, (1)",
         "map { } , array { }, element f { }",
-        "validate { a }, validate lax { b }, validate type c { d }, validate strict { e }, validate",
+        "validate, element { 'a' } {}, transform, with, lax",
         "%p:q('x', 1) %r function() { 1 }, 1 instance of %p:q function(*)",
         "for $x allowing empty in a return 1",
     ],
@@ -164,4 +164,21 @@ def test_what_looks_like_a_call_is_none(text: str) -> None:
 )
 def test_what_cannot_be_read_says_what_was_expected(text: str, what: str) -> None:
     with pytest.raises(Unreadable, match=what):
+        body_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("validate { a }", "validate"),
+        ("validate lax { a }", "validate"),
+        ("validate strict { a }", "validate"),
+        ("validate type c { a }", "validate"),
+        ("/a transform with { delete node b }", "transform with"),
+        ("(1) transform with { () }", "transform with"),
+        ("%updating function() { () }", "%updating"),
+    ],
+)
+def test_what_is_refused_in_expressions_says_why(text: str, what: str) -> None:
+    with pytest.raises(Unreadable, match=f"^{what} is refused: "):
         body_of(text)

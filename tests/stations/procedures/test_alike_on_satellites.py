@@ -113,7 +113,7 @@ def test_waiting_tells_a_sketch_s_own_conditions_and_answers_without_a_node_that
         ("origin o on a from bob, Nobody", "3:3: procedure p: there is no station Nobody [origin-stations]"),
     ],
 )
-def test_a_station_or_a_time_that_is_none_is_refused_at_load(tmp_path: Path, line: str, where: str) -> None:
+def test_ship_to_nobody_or_after_weeks_is_refused_at_load(tmp_path: Path, line: str, where: str) -> None:
     with world(tmp_path, HERE, "") as room:
         before = room.store.read(lambda tx: tx.definitions.version())
         with pytest.raises(FormInvalid) as caught:

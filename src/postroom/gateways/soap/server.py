@@ -186,7 +186,10 @@ class SoapServer:
         terms = posted.terms
         message = None
         if operation.output is not None and entered.connection is not None:
-            message = await wait(entered.connection)
+            try:
+                message = await wait(entered.connection)
+            except PostroomError as error:  # nothing will answer it
+                raise _as_fault(error) from None
         if message is not None:
             return await self.answer(terms, posted.endpoint, message, operation, envelope, headers)
         more = (

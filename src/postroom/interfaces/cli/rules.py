@@ -223,6 +223,8 @@ def why(key: KeyArgument) -> None:
         output.say(f"waits in {held.queue} to be processed")
     elif held.keeps:
         output.say(f"{held.queue} keeps its processed messages; change that with: postroom queue mode")
+    elif held.answers:
+        output.say("it answers a request, which may ask for it for a day")
     elif not held.held_by:
         output.say("nothing holds it: the next sweep removes it (postroom sweep)")
 

@@ -419,7 +419,7 @@ _FUNCTIONS = (
     'if (count($b) ne 1) then error(QName("urn:postroom:qs", "qs:PR0001"), '
     'concat("a message is one document, not ", count($b), " items")) else typeswitch ($b) '
     'case element() return "x" case document-node() return '
-    'if (count($b/*) eq 1 and empty($b/text()[normalize-space()])) then "x" else if (empty($b/*)) then "t" else '
+    'if (count($b/*) eq 1 and empty($b/text()[normalize-space()])) then "x" else if (empty($b/(* | comment() | processing-instruction()))) then "t" else '
     'error(QName("urn:postroom:qs", "qs:PR0001"), "a document has one element and no text beside it") '
     'case map(*) return "j" case array(*) return "j" case text() return "t" case xs:anyAtomicType return "t" '
     'default return error(QName("urn:postroom:qs", "qs:PR0001"), "a message is a document, a value or a map") };',

@@ -38,7 +38,11 @@ def _updated(update: Update) -> Iterator[Edit]:
     if update.middle is None:
         yield Edit(*update.keyword, "qs:delete((")
         return
-    words = {"replace": ("qs:replace", "), ("), "value": ("qs:revalue", "), ("), "rename": ("qs:rename", "), (")}
+    words = {
+        "replace": ("qs:replace", "), ("),
+        "value": ("qs:revalue", "), ("),
+        "rename": ("qs:rename", "), qs:named(("),
+    }
     name, between = words.get(update.kind, ("qs:insert", f'), "{update.kind}", ('))
     yield Edit(*update.keyword, f"{name}((")
     yield Edit(*update.middle, between)
@@ -96,10 +100,11 @@ declare function qs:revalue($t as item()*, $v as item()*) as map(*) {
  let $n := qs:target($t, "XUTY0008") return
  if ($n instance of document-node()) then qs:failed("XUTY0008", "a document has no value")
  else map {"k": "value", "t": $n, "s": string-join(data($v) ! string(.), " ")} };
-declare function qs:rename($t as item()*, $names as array(*)?) as map(*) {
+declare function qs:named($n as item()*) as item() {
+ if (count(data($n)) ne 1) then qs:failed("XPTY0004", "a node has one name") else $n };
+declare function qs:rename($t as item()*, $names as array(*)) as map(*) {
  let $n := qs:target($t, "XUTY0012") return
- if (empty($names)) then qs:failed("XPTY0004", "a node has one name")
- else if (not($n instance of element() or $n instance of attribute() or $n instance of processing-instruction()))
+ if (not($n instance of element() or $n instance of attribute() or $n instance of processing-instruction()))
  then qs:failed("XUTY0012", "a node without a name is not renamed")
  else map {"k": "rename", "t": $n, "s": if ($n instance of attribute()) then $names(2) else $names(1)} };"""
 _APPLIED = """declare function qs:updates($u as item()*, $copies as node()*) as map(*)* { (
@@ -110,6 +115,11 @@ _APPLIED = """declare function qs:updates($u as item()*, $copies as node()*) as 
  for $k in ("rename", "replace", "value")
  let $s := $u[?k = $k]?t where count($s) ne count($s | ()) return qs:failed(
  map {"rename": "XUDY0015", "replace": "XUDY0016", "value": "XUDY0017"}($k), concat("two updates ", $k, " one node")),
+ for $e in ($u[?k = ("attributes", "rename", "replace", "delete")]?t ! (self::element(), self::attribute()/..)) | ()
+ let $c := qs:clash($e, $u)[1] where $c return qs:failed($c, map {
+ "XUDY0021": "an element would have two attributes of one name",
+ "XUDY0023": "a prefix of a new name means something else there",
+ "XUDY0024": "two new names have one prefix with two meanings"}($c)),
  $u) };
 declare function qs:modified($n as node(), $u as map(*)*) as node() {
  if (empty($u)) then $n else qs:rebuilt($n, $u) };
@@ -118,6 +128,17 @@ declare function qs:edited($n as node(), $u as map(*)*) as node()* {
  $m[?k = "before"] ! ?s,
  if ($m?k = "replace") then $m[?k = "replace"] ! ?s else if ($m?k = "delete") then () else qs:rebuilt($n, $u),
  $m[?k = "after"] ! ?s) };
+declare function qs:bound($name as xs:QName) as xs:string {
+ concat(prefix-from-QName($name), "=", namespace-uri-from-QName($name)) };
+declare function qs:clash($n as element(), $u as map(*)*) as xs:string* {
+ let $m := $u[?t is $n] let $name := $m[?k = "rename"] ! ?s
+ let $same := $n/@*[not(some $i in $u satisfies $i?t is .)]
+ let $new := (($n/@* except $same) ! qs:edited(., $u), $m[?k = "attributes"] ! ?s)
+ let $names := distinct-values(($name, $new[namespace-uri()] ! node-name(.)) ! qs:bound(.)) return (
+ if (some $b in $names satisfies substring-before($b, "=") = in-scope-prefixes($n)
+ and namespace-uri-for-prefix(substring-before($b, "="), $n) != substring-after($b, "=")) then "XUDY0023" else (),
+ if (count(distinct-values($names ! substring-before(., "="))) ne count($names)) then "XUDY0024" else (),
+ if (count(distinct-values(($same, $new) ! node-name(.))) ne count(($same, $new))) then "XUDY0021" else ()) };
 declare function qs:rebuilt($n as node(), $u as map(*)*) as node()? {
  let $m := $u[?t is $n] let $name := ($m[?k = "rename"] ! ?s, node-name($n))[1]
  let $value := if ($m?k = "value") then $m[?k = "value"] ! ?s else string($n) return typeswitch ($n)

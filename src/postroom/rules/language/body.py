@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 ELSE = " else ()"
 #: The end of a rename: the name of a node is made of a text as a constructor makes it, where that would stand.
-NAMED = ") ! [node-name(element {.} {}), node-name(attribute {.} {''})])"
+NAMED = ")) ! [node-name(element {.} {}), node-name(attribute {.} {''})])"
 
 
 class Span(NamedTuple):

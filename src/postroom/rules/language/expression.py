@@ -66,6 +66,8 @@ def _named(body: Body, declared: Mapping[str, str], constructed: list[Namespace]
     return replace(body, calls=tuple(map(meant, body.calls)))
 
 
+#: Where updates stand, and nothing that has a value.
+MODIFYING: Final = "behind modify"
 _PROLOG: Final = {
     "xquery": {"version", "encoding"},
     "module": {"namespace"},
@@ -92,6 +94,8 @@ class Reader(Operands):
         self.transforms: list[Transform] = []
         self.updates: list[Update] = []
         self.otherwise = False
+        self.simple: list[int] = []  # what stands behind the modify around us and is no update
+        self.updated = False  # whether an update stands there
         self.modifying = 0  # how many modify clauses are around us
 
     def body(self, place: str = "") -> Body:
@@ -172,6 +176,20 @@ class Reader(Operands):
         if not place and self.ends.get(first) != self.at - 1:
             del self.values[values:]
             self.values.append(self.since(first))
+        if place == MODIFYING and self.ends.get(first) != self.at - 1 and not self._raises(first):
+            self.simple.append(self.tokens[first].start)
+
+    def _raises(self, first: int) -> bool:
+        """Whether all is a call of error(), which has no value."""
+        opening = first + 1
+        if self.tokens[first].text not in ("error", "fn:error") or not self.symbol_at(opening, "("):
+            return False
+        depth = 0
+        for number in range(opening, self.at):
+            depth += self.symbol_at(number, "(") - self.symbol_at(number, ")")
+            if not depth:
+                return number == self.at - 1
+        return False
 
     def _chosen(self, place: str) -> Walk:
         """The kind of expression, told by its first two tokens."""
@@ -187,11 +205,11 @@ class Reader(Operands):
         if token.text in ("some", "every") and follow.kind == "variable":
             return self._quantified()
         if token.text == "try" and self.symbol("{", 1):
-            return self._try()
+            return self._try(place)
         if token.text == "copy" and follow.kind == "variable":
             return self._copy()
         if token.text in ("insert", "delete", "replace", "rename") and self._updates():
-            return self._update()
+            return self._update(place)
         return self._operators(place)
 
     # --- actions ---
@@ -335,8 +353,8 @@ class Reader(Operands):
         yield self._single(place) if last else self._inner(place)
         self.scope.forget(names)
 
-    def _try(self) -> Walk:
-        place = "inside try or catch"
+    def _try(self, around: str) -> Walk:
+        first, place = self.at, MODIFYING if around == MODIFYING else "inside try or catch"
         self.at += 1
         yield self._enclosed(place)
         if not self.word("catch"):
@@ -346,6 +364,8 @@ class Reader(Operands):
             while self.skip_symbol("|"):
                 self._error_name()
             yield self._enclosed(place)
+        if around == MODIFYING:
+            self._passes_on(first)
 
     def _error_name(self) -> None:
         if self.peek().kind != "name" and not self.symbol("*"):
@@ -374,7 +394,13 @@ class Reader(Operands):
         self.need_word("modify")
         modify, begin = self.since(begin), self.at
         self.modifying += 1
-        yield self._inner(place)
+        around, self.simple, self.updated = (self.simple, self.updated), [], False
+        yield self._inner(MODIFYING)
+        if self.simple:
+            code = "XUST0001" if self.updated else "XUST0002"
+            why = f"{code}: behind modify stand updates, or () for none, in lists, conditions and loops"
+            raise Unreadable(why, self.simple[0])
+        self.simple, self.updated = around
         self.modifying -= 1
         begin = self.at
         self.need_word("return")
@@ -386,16 +412,21 @@ class Reader(Operands):
         """Whether an updating expression begins here. Elsewhere than behind modify its words are names."""
         ahead = 3 if self.word("replace") and self.word("value", 1) and self.word("of", 2) else 1
         node = self.word("node", ahead) or (self.word("nodes", ahead) and self.peek().text in ("insert", "delete"))
-        if not node or (self.symbol("(", ahead + 1) and self.symbol(")", ahead + 2)):
+        if not node:
             return False
         if not self.modifying:
             text = self.peek().text
-            raise Unreadable(f"{text} node is allowed only after modify: copy $v := … modify …", self.peek().start)
+            raise Unreadable(
+                f"XUST0001: {text} node is allowed only after modify: copy $v := … modify …", self.peek().start
+            )
         return True
 
-    def _update(self) -> Walk:
+    def _update(self, around: str) -> Walk:
         first, place = self.at, "inside copy"
+        if around != MODIFYING:
+            raise Unreadable(f"XUST0001: {self.peek().text} node cannot stand {around}", self.peek().start)
         verb = self.take().text
+        self.updated = True
         valued = self.skip_word("value")
         self.at += 1 + valued  # of, and node
         keyword, begin = self.since(first), self.at
@@ -404,6 +435,7 @@ class Reader(Operands):
         if verb == "delete":
             self.updates.append(Update(verb, keyword, target))
             self.closings.append((target.end, "))"))
+            self._passes_on(first)
             return
         begin = self.at
         kind = self._where() if verb == "insert" else verb
@@ -414,6 +446,7 @@ class Reader(Operands):
         second = self.since(begin)
         self.updates.append(Update("value" if valued else kind, keyword, target, middle, second))
         self.closings.append((second.end, NAMED if verb == "rename" else "))"))
+        self._passes_on(first)
 
     def _where(self) -> str:
         for word in ("before", "after"):

@@ -28,7 +28,13 @@ _KIND_TESTS: Final = frozenset(
 _TESTS: Final = _KIND_TESTS | {"array", "empty-sequence", "item", "map"}
 STATEMENTS: Final = frozenset({"if", "switch", "typeswitch"})
 ACTIONS: Final = frozenset({"enqueue", "reset", "abort"})  # behind do
-_BLOCKS: Final = frozenset({"document", "text", "comment", "ordered", "unordered", "validate"})
+_BLOCKS: Final = frozenset({"document", "text", "comment", "ordered", "unordered"})
+#: What stands in expressions of XQuery and is refused, and why.
+REFUSED: Final = {
+    "validate": "the XQuery processor knows no schemas; a queue has one, create queue … schema",
+    "transform with": "write copy … modify … return …",
+    "%updating": "functions do not update; copy … modify … changes a copy",
+}
 _NAMED_BLOCKS: Final = frozenset({"element", "attribute", "namespace", "processing-instruction"})
 _OPERAND: Final = "as an operand of an operator"
 
@@ -110,6 +116,8 @@ class Operands(Cursor, ABC):
             if self._type_operator() or self.symbol("=>"):
                 self._refuse_actions(actions)
                 yield self._converted()
+            if self.word("transform") and self.word("with", 1):
+                self._refuse("transform with", self.peek())
             if not self._operator():
                 break
             self._refuse_actions(actions)
@@ -343,8 +351,10 @@ class Operands(Cursor, ABC):
         return iter(())
 
     def _computed(self, token: Token) -> Walk:
-        """``element a {…}``, ``map {…}``, ``validate lax {…}``: a name or more, and braces."""
+        """``element a {…}``, ``map {…}``: a name or more, and braces."""
         place, follow = f"inside {token.text} {{…}}", self.peek(1)
+        if token.text == "validate" and self._validates():
+            self._refuse("validate", token)
         if self.symbol("{", 1):
             self.at += 1
             if token.text == "map":
@@ -354,13 +364,8 @@ class Operands(Cursor, ABC):
             elif token.text in _NAMED_BLOCKS:
                 yield self._enclosed(place)
                 yield self._enclosed(place)
-        elif (
-            self.symbol("{", 2) and follow.kind == "name" and (token.text in _NAMED_BLOCKS or _validates(token, follow))
-        ):
+        elif self.symbol("{", 2) and follow.kind == "name" and token.text in _NAMED_BLOCKS:
             self.at += 2
-            yield self._enclosed(place)
-        elif token.text == "validate" and self.word("type", 1) and self.peek(2).kind == "name" and self.symbol("{", 3):
-            self.at += 3
             yield self._enclosed(place)
         else:
             self.at += 1
@@ -394,9 +399,21 @@ class Operands(Cursor, ABC):
 
     # --- types ---
 
+    def _validates(self) -> bool:
+        """Whether ``validate``, which may be the name of an element, stands before braces, as an expression does."""
+        if self.word("lax", 1) or self.word("strict", 1):
+            return self.symbol("{", 2)
+        typed = self.word("type", 1) and self.peek(2).kind == "name"
+        return self.symbol("{", 3 if typed else 1)
+
+    def _refuse(self, what: str, here: Token) -> None:
+        raise Unreadable(f"{what} is refused: {REFUSED[what]}", here.start)
+
     def _annotations(self) -> None:
         while self.skip_symbol("%"):
-            self.need_name("the name of an annotation")
+            name = self.need_name("the name of an annotation")
+            if name.text in ("updating", "fn:updating"):
+                self._refuse("%updating", name)
             if self.symbol("("):
                 self._type_parentheses()
 
@@ -434,7 +451,3 @@ class Operands(Cursor, ABC):
             self.at += 1
             if depth == 0:
                 return
-
-
-def _validates(token: Token, follow: Token) -> bool:
-    return token.text == "validate" and follow.text in ("lax", "strict")

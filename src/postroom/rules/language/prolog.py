@@ -28,6 +28,8 @@ REFUSED: Final = {
     "declare base-uri": "no file and no network is reached from a rule",
     "declare context": "the context of a rule is its message",
     "declare option": "options are instructions to a processor, and could open what is closed",
+    "declare revalidation": "no schema is known against which a changed copy could be validated",
+    "declare updating": "functions do not update; copy … modify … changes a copy",
     "import schema": "the XQuery processor knows no schemas; a queue has one, create queue … schema",
     "xquery version": "a program is no XQuery by itself; a library module may begin with it",
     "xquery encoding": "files are in UTF-8",

@@ -35,6 +35,7 @@ from postroom.store.migrations import (
     m0025_streams,
     m0026_calm_queues,
     m0027_answers,
+    m0028_kept_answers,
 )
 
 #: The migration with number n stands at index n - 1.
@@ -66,6 +67,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     m0025_streams.STATEMENTS,
     m0026_calm_queues.STATEMENTS,
     m0027_answers.STATEMENTS,
+    m0028_kept_answers.STATEMENTS,
 )
 
 #: PostgreSQL: the migration that has the present text of each function in the database.

@@ -5,36 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
+from postroom.limits import REQUEST_KEPT_SECONDS
+from postroom.model.moment import in_microseconds
 from postroom.store.kernel.counts import Counts
 from postroom.store.kernel.journal import Journal
 from postroom.store.kernel.messages import Messages
 from postroom.store.kernel.queues import Queue, Queues
 from postroom.store.kernel.session import Session
 
-_SPENT = """
-SELECT m.key, m.queue FROM spent p JOIN messages m ON m.key = p.message
-WHERE m.state = 0 AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
-    AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.message = m.key) LIMIT ?
-"""
-_PROCESSED = """
-SELECT m.key, m.queue FROM messages m WHERE m.queue = ? AND m.state = 0
-    AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
+# Processed, and neither in a slice, nor to be sent, nor the answer to a request that may still ask for it.
+_FREE = """
+m.state = 0 AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
     AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.message = m.key)
-    AND NOT EXISTS (SELECT 1 FROM spent p WHERE p.message = m.key) ORDER BY m.position LIMIT ?
+    AND NOT EXISTS (SELECT 1 FROM requests r WHERE r.response = m.key AND r.created >= ?)
 """
-_COUNT_SPENT = """
-SELECT count(*) FROM spent p JOIN messages m ON m.key = p.message
-WHERE m.state = 0 AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
-    AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.message = m.key)
+_FREE_SPENT = f"FROM spent p JOIN messages m ON m.key = p.message WHERE {_FREE}"
+_FREE_PROCESSED = f"""
+FROM messages m WHERE m.queue = ? AND {_FREE} AND NOT EXISTS (SELECT 1 FROM spent p WHERE p.message = m.key)
 """
-_COUNT_PROCESSED = """
-SELECT count(*) FROM messages m WHERE m.queue = ? AND m.state = 0
-    AND NOT EXISTS (SELECT 1 FROM slices s WHERE s.message = m.key)
-    AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.message = m.key)
-    AND NOT EXISTS (SELECT 1 FROM spent p WHERE p.message = m.key)
-"""
+_SPENT = f"SELECT m.key, m.queue {_FREE_SPENT} LIMIT ?"
+_PROCESSED = f"SELECT m.key, m.queue {_FREE_PROCESSED} ORDER BY m.position LIMIT ?"
+_COUNT_SPENT = f"SELECT count(*) {_FREE_SPENT}"
+_COUNT_PROCESSED = f"SELECT count(*) {_FREE_PROCESSED}"
 _FORGET = "DELETE FROM entries WHERE message = ?"
 _UNSPEND = "DELETE FROM spent WHERE message = ?"
+_UNANSWER = "DELETE FROM requests WHERE response = ?"
 _STALE = "DELETE FROM spent WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE m.key = spent.message AND m.state = 0)"
 _ALL_PROCESSED = "SELECT key FROM messages WHERE queue = ? AND state = 0"
 
@@ -48,15 +43,15 @@ class Retention:
         self._messages = messages
 
     def sweep(self, unsliced: Sequence[Queue], limit: int) -> int:
-        """Remove up to ``limit`` messages that are processed and held by no slice; the journal still answers trace.
+        """Remove up to ``limit`` messages that are processed and held by nothing; the journal still answers trace.
 
         Messages of sliced queues were noted when they became free; of the other queues every processed one is free,
         noted (because someone received it) or not.
         """
-        free = self._session.rows(_SPENT, (limit,))
+        free = self._session.rows(_SPENT, (self._asked_since, limit))
         for queue in unsliced:
             if len(free) < limit:
-                free += self._session.rows(_PROCESSED, (queue.id, limit - len(free)))
+                free += self._session.rows(_PROCESSED, (queue.id, self._asked_since, limit - len(free)))
         self.remove(free)
         if not free:
             self._session.run(_STALE)
@@ -68,8 +63,14 @@ class Retention:
 
     def sweepable(self, unsliced: Sequence[Queue]) -> int:
         """How many messages a sweep would remove."""
-        counts = (self._session.number(_COUNT_PROCESSED, (queue.id,)) for queue in unsliced)
-        return self._session.number(_COUNT_SPENT) + sum(counts)
+        since = self._asked_since
+        counts = (self._session.number(_COUNT_PROCESSED, (queue.id, since)) for queue in unsliced)
+        return self._session.number(_COUNT_SPENT, (since,)) + sum(counts)
+
+    @property
+    def _asked_since(self) -> int:
+        """When the oldest request came that may still ask for its answer."""
+        return self._session.now - in_microseconds(REQUEST_KEPT_SECONDS)
 
     def remove(self, messages: Sequence[tuple[int, int]]) -> None:
         """Remove processed messages: of each the key, and its queue."""
@@ -78,7 +79,7 @@ class Retention:
         queues = {id: self._queues.locked(id) for id in sorted({id for _, id in messages})}
         keys = [(key,) for key, _ in messages]
         self._messages.sweep(key for key, _ in messages)
-        for statement in (_FORGET, _UNSPEND):
+        for statement in (_FORGET, _UNSPEND, _UNANSWER):
             self._session.many(statement, keys)
         gone: dict[int, list[int]] = {}
         for key, queue in messages:
