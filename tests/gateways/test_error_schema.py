@@ -58,12 +58,12 @@ def test_every_class_and_every_element_in_the_code_is_one_of_the_schema() -> Non
     for file, call in failures():
         kind = call.args[0]
         assert not isinstance(kind, ast.Constant) or kind.value in CLASSES, f"{file}:{call.lineno}"
-    for file in (ROOT / "src" / "postroom").rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
+    for source in (ROOT / "src" / "postroom").rglob("*.py"):
+        for node in ast.walk(ast.parse(source.read_text())):
             if isinstance(node, ast.Call):
                 added = [word.value for word in node.keywords if word.arg == "kinds"]
                 names = [name for value in added for name in _texts(value)]
-                assert set(names) <= ELEMENTS | {""}, f"{file}:{node.lineno}"
+                assert set(names) <= ELEMENTS | {""}, f"{source}:{node.lineno}"
 
 
 def _texts(value: ast.expr) -> list[str]:

@@ -118,9 +118,14 @@ def test_a_request_whose_answer_was_purged_learns_that_it_is_gone(open_room: Pos
     open_room.run_until_idle()
     told: list[Message | PostroomError] = []
     ended = threading.Event()
+
+    def tell(outcome: Message | PostroomError) -> None:
+        told.append(outcome)
+        ended.set()
+
     assert len(open_room.consumers.purge("answers").moves) == 1
     with Answers(open_room._parts.store, incoming) as answers:
-        answers.wait_for(entered.connection, lambda outcome: (told.append(outcome), ended.set()))
+        answers.wait_for(entered.connection, tell)
         assert ended.wait(10)
     assert isinstance(told[0], MessageGone)
     with pytest.raises(MessageGone):
@@ -212,7 +217,8 @@ def test_whoever_waits_is_told_at_once(open_room: Postroom) -> None:
     entered = incoming.accept(arrival("<order><id>7</id></order>"))
     assert entered.connection is not None
 
-    def tell(message: Message) -> None:
+    def tell(message: Message | PostroomError) -> None:
+        assert isinstance(message, Message)
         seen.append(message)
         told.set()
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from postroom.rules.compilation.compiler import compiled, property_value
 from postroom.rules.compilation.environment import Environment
 from postroom.rules.compilation.plan import Plan
+from postroom.rules.compilation.translation import cast
+from postroom.rules.compilation.updates import RAISE
 from postroom.rules.language.definitions import Expression, Program
 from postroom.rules.language.reader import parse
 
@@ -42,8 +44,8 @@ def test_a_query_has_the_numbers_of_its_rules_in_the_order_of_definition() -> No
 
 
 def test_a_value_of_a_property_may_ask_for_its_message() -> None:
-    value = property_value(Expression("qs:message()//x | qs:message()/y", 1, 1), Environment())
-    assert value.text == "$qs:message//x | $qs:message/y"
+    value = property_value(Expression("qs:message()//x | qs:message()/y", 1, 1), Environment(), "integer")
+    assert value.text == f"{RAISE}, {cast('integer')}, $qs:message ! ($qs:message//x | $qs:message/y)"
 
 
 def test_two_programs_with_other_master_data_are_two_queries() -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from postroom.rules.compilation.compiler import compiled
 from postroom.rules.compilation.plan import Key, Plan, Read
-from postroom.rules.compilation.translation import Surroundings, escaped, translated
+from postroom.rules.compilation.translation import Surroundings, cast, escaped, translated
+from postroom.rules.compilation.updates import RAISE
 from postroom.rules.language.definitions import Program
 from postroom.rules.language.reader import parse
 
@@ -46,19 +47,21 @@ def body(text: str, target: str = "a") -> tuple[str, Surroundings]:
             "if (/x) then do enqueue <a/> into plain",
             "if (/x) then ($qs:t0,  <a/> ) else ()",
         ),
-        ("if (/x) then do enqueue . into plain", 'if (/x) then qs:into-0("0=", ( . ), (), $qs:h) else ()'),
+        ("if (/x) then do enqueue . into plain", 'if (/x) then qs:into-0(RAISE, "0.13=", ( . ), (), $qs:h) else ()'),
         (
             "if (/x) then do enqueue . into b with p value 1 with x value 2",
-            'if (/x) then qs:into-0("0=", ( . ), ( qs:as-integer("p", ( 1)) , qs:as-given("x", ( 2))), $qs:h) else ()',
+            'if (/x) then qs:into-0(RAISE, "0.13=", ( . ), ( qs:as-integer(RAISE, CAST, "p", ( 1)) , '
+            'qs:as-given(RAISE, "x", ( 2))), $qs:h) else ()',
         ),
         (
             "if (/x) then do enqueue 1 into a, do enqueue 2 into b",
-            'if (/x) then (qs:into-0("0", ( 1 ), (), $qs:h), qs:into-1("0", ( 2 ), (), $qs:h)) else ()',
+            'if (/x) then (qs:into-0(RAISE, "0.13", ( 1 ), (), $qs:h), '
+            'qs:into-1(RAISE, "0.34", ( 2 ), (), $qs:h)) else ()',
         ),
     ],
 )
 def test_our_words_become_xquery(text: str, expected: str) -> None:
-    assert body(text)[0] == expected
+    assert body(text)[0].replace(RAISE, "RAISE").replace(cast("integer"), "CAST") == expected
 
 
 def test_a_rule_of_a_slicing_reads_its_slice_by_the_key_of_its_message() -> None:

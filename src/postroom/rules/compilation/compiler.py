@@ -31,6 +31,7 @@ from postroom.rules.compilation.translation import (
     SYSTEM,
     Composed,
     Surroundings,
+    cast,
     casts,
     closing_edits,
     collection_variable,
@@ -40,7 +41,7 @@ from postroom.rules.compilation.translation import (
     indexed,
     prolog,
 )
-from postroom.rules.compilation.updates import update_edits
+from postroom.rules.compilation.updates import RAISE, update_edits
 from postroom.rules.language.body import Body
 from postroom.rules.language.definitions import Expression, Program, PropertyDefinition, RuleDefinition
 from postroom.rules.language.edits import Edit, Edited, edited
@@ -171,7 +172,7 @@ def _properties(
     for definition in program.properties_of(queue):
         value = definition.value_for(queue)
         if value is not None and environment(program, definition.module).key == known.key:
-            expression = property_value(value, known)
+            expression = property_value(value, known, definition.type)
             yield definition, value, expression, computed(definition, expression.text, mark)
 
 
@@ -189,12 +190,20 @@ def _worked_out(program: Program, queue: str, indexes: Mapping[str, Index], mark
     return parts + [indexed(index, mark) for index in indexes.values() if index.queue == queue]
 
 
-def property_value(value: Expression, known: Environment) -> Edited:
-    """A value expression with our own functions in XQuery's words."""
+def property_value(value: Expression, known: Environment, type: str = "string") -> Edited:
+    """A value expression with our own functions in XQuery's words, behind what makes its errors be told where it is."""
     body = read(value.text, 0, len(value.text), known.prolog.namespaces, "in a value")
     edits = [Edit(call.start, call.end, "$qs:message") for call in body.calls if call.name == "qs:message"]
     edits += [*closing_edits(body), *update_edits(body)]
-    return edited(value.text, 0, len(value.text), edits)
+    end = len(value.text)
+    if type == "boolean" and value.text.strip() in (
+        "true",
+        "false",
+    ):  # as the paper writes it; to XQuery this would be an element's name
+        last = len(value.text.rstrip())
+        edits.append(Edit(last, last, "()"))
+    before = Edit(0, 0, f"{RAISE}, {cast(type)}, $qs:message ! (")
+    return edited(value.text, 0, end, [before, *edits, Edit(end, end, ")")])
 
 
 def _entry_queries(program: Program, queue: str, indexes: Mapping[str, Index], mark: str) -> Iterator[Query]:
@@ -205,11 +214,12 @@ def _entry_queries(program: Program, queue: str, indexes: Mapping[str, Index], m
     valued = [definition for definition in program.properties_of(queue) if definition.value_for(queue) is not None]
     arounds = {known.key: known for known in (environment(program, definition.module) for definition in valued)}
     given = "".join(
-        f'if (@n = "{definition.name}") then qs:as-{definition.type}("{definition.name}", string(.)) else '
+        f'if (@n = "{definition.name}") then qs:as-{definition.type}({RAISE}, '
+        f'{cast(definition.type)}, "{definition.name}", string(.)) else '
         for definition in program.properties_of(queue)
     )
     types = {definition.type: None for definition in program.properties_of(queue)}
-    set_by_sender = f"let $qs:p := $qs:m/Q{{}}p ! ({given}qs:as-given(@n, qs:given(.))) return"
+    set_by_sender = f"let $qs:p := $qs:m/Q{{}}p ! ({given}qs:as-given({RAISE}, @n, qs:given(.))) return"
     for number, known in enumerate(arounds.values() or (Environment(),)):
         around = Surroundings(program, queue, mark, environment=known)
         parts = ["$qs:p"] if not number else []
@@ -321,6 +331,7 @@ def _queue_plan(
         inherited,
         tuple((name, program.slicings[name].property) for name in around.slicings),
         tuple(around.templates),
+        tuple((rule.position.file, rule.body) for rule in rules),
     )
 
 
@@ -345,7 +356,17 @@ def _query(
     bodies = [(made, expression, rule.position.file) for rule, body in group.rules for made, expression in body.pieces]
     sources = sources_of(quick, _declared(around, group.bodies), values, bodies)
     foreign = frozenset(queue for queue in _reachable(program) if _foreign(program, queue, known))
-    return Query(quick, text(careful=True), sources, group.numbers, foreign, _libraries(known))
+    return Query(quick, text(careful=True), sources, group.numbers, foreign, _libraries(known), _users(group))
+
+
+def _users(group: Group) -> dict[str, tuple[int, ...]]:
+    """By the local names of variables that the module declares or imports, the numbers of the rules that use them."""
+    users: dict[str, tuple[int, ...]] = {}
+    for number, (rule, _) in zip(group.numbers, group.rules, strict=True):
+        pieces = [piece.text for piece in (rule.body, rule.unless, rule.deadline) if piece is not None]
+        for name in sorted(group.around.environment.used(pieces)):
+            users[name] = (*users.get(name, ()), number)
+    return users
 
 
 def head(
@@ -366,8 +387,9 @@ def head(
         worked_out = f", (if ($qs:f) then ({inside}) else ())" if parts else ""
         # Flat, with the message behind the element that tells of it: what is not wrapped is not copied.
         functions.append(
-            f"declare function qs:into-{number}($qs:r as xs:string, $b as item()*, $qs:p as element()*, "
-            f"$qs:h as xs:string*) as node()* {{ let $qs:f := qs:form($b) return ("
+            f"declare function qs:into-{number}($qs:e as function(*), $qs:r as xs:string, $b as item()*, "
+            f"$qs:p as element()*, "
+            f"$qs:h as xs:string*) as node()* {{ let $qs:f := qs:form($qs:e, $b) return ("
             f'<e-{mark} q="{queue}" r="{{$qs:r}}" f="{{$qs:f}}"/>, qs:content($b), $qs:p{worked_out}) }};'
         )
     templates = [

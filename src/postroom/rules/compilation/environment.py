@@ -16,7 +16,7 @@ from functools import cached_property
 
 from postroom.model.definitions import Position
 from postroom.rules.compilation.updates import with_functions
-from postroom.rules.language.body import Body, Call
+from postroom.rules.language.body import Body, Call, Span
 from postroom.rules.language.definitions import Expression, LibraryDefinition, Program
 from postroom.rules.language.edits import Edit, Edited, edited
 from postroom.rules.language.functions import NAMESPACE, OURS, PREFIXES
@@ -93,6 +93,29 @@ class Environment:
             todo = {callee for name in todo if name in self.calls for callee in self.calls[name]} - names
         return frozenset(names)
 
+    def used(self, texts: Iterable[str]) -> set[str]:
+        """The local names of the module's variables, and of those it imports, that texts come to, by whatever way."""
+        every: list[Function | Variable] = [*self.prolog.variables, *self.prolog.functions]
+        own = {
+            declaration.name[1]: (declaration, self.prolog.text[slice(*_inside(declaration))]) for declaration in every
+        }
+        imported = {
+            variable.name[1] for clause in self.prolog.imports for variable in self._library(clause.uri).variables
+        }
+        prefixes = "|".join(re.escape(clause.prefix) for clause in self.prolog.imports)
+        names: set[str] = set()
+        todo = list(texts)
+        while todo:
+            text = todo.pop()
+            if prefixes and re.search(rf"(?<![\w.-])(?:{prefixes}):", text):
+                names |= imported
+            for name, (declaration, inside) in own.items():
+                mark = r"\$(?:[\w.-]+:|Q\{[^}]*\})?" if isinstance(declaration, Variable) else r"(?<![\w.-])"
+                if name not in names and re.search(rf"{mark}{re.escape(name)}(?![\w.-])", text):
+                    names.add(name)
+                    todo.append(inside)
+        return names
+
     def _library(self, uri: str) -> Prolog:
         known = self.libraries.get(uri)
         return declarations(known.text) if known is not None else Prolog()
@@ -103,6 +126,10 @@ class Environment:
 
     def imports(self) -> list[Edit]:
         return import_edits(self.prolog.imports, self.libraries)
+
+
+def _inside(declaration: Function | Variable) -> Span:
+    return declaration.body if isinstance(declaration, Function) else declaration.value
 
 
 def environment(program: Program, module: str) -> Environment:

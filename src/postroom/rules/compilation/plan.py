@@ -94,6 +94,7 @@ class Query:
     rules: range = range(0)  # the numbers of those in it
     foreign: frozenset[str] = frozenset()  # queues whose properties are computed elsewhere
     libraries: tuple[tuple[str, Source], ...] = ()  # imported modules, by their addresses
+    users: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by the name of a variable, rules that use it
 
     def place(self, line: int, column: int, module: str = "") -> Position | None:
         """Where in a file stands what is at a place in the query, or in a library module; None if it is ours."""
@@ -127,6 +128,7 @@ class Template(NamedTuple):
     rule: int  # its number among those of the queue
     queue: str
     properties: tuple[tuple[str, str | None, str], ...] = ()  # name, kind, value
+    at: int = 0  # where it stands in the rule's body
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,12 @@ class QueuePlan:
     inherited: tuple[str, ...] = ()  # of these the query must know whether the message has them
     slicings: tuple[tuple[str, str], ...] = ()  # with rules for this queue: each with its property
     templates: tuple[Template, ...] = ()  # by the number that the query answers with
+    bodies: tuple[tuple[str, Expression], ...] = ()  # of the rules: each with its file
+
+    def place(self, rule: int, at: int = 0) -> str:
+        """A place in the body of a rule, by its number."""
+        file, body = self.bodies[rule]
+        return str(body.place(file, at))
 
     def query_of(self, rule: int) -> Query:
         """The query with a rule, by its number."""

@@ -21,12 +21,12 @@ from postroom.rules.compilation.environment import (
 )
 from postroom.rules.compilation.plan import SAME, Index, Key, Read, Template
 from postroom.rules.compilation.reads import Piece, keyed_read
-from postroom.rules.compilation.updates import PLACE, update_edits
+from postroom.rules.compilation.updates import PLACE, RAISE, update_edits
 from postroom.rules.language.body import Body, Call, Enqueue, Reset, Span
 from postroom.rules.language.definitions import Expression, Program, PropertyDefinition, RuleDefinition
 from postroom.rules.language.edits import Edit, Edited, edited
 from postroom.rules.language.expression import read
-from postroom.rules.language.functions import OURS
+from postroom.rules.language.functions import OURS, PREFIXES
 from postroom.rules.language.prolog import Function
 from postroom.rules.language.tokens import CLOSERS, Token, decoded, tokens
 
@@ -132,13 +132,13 @@ def composed(rule: RuleDefinition, around: Surroundings, number: int, body: Body
         asked = _value(unless, rule, around)
         return Composed(f"if (\n{asked.text}\n) then () else (\n{done.text}\n)", ((asked, unless), (done, rule.body)))
     begun = edited(text, 0, then, [edit for edit in edits if edit.end <= then])
-    moment = _value(deadline, rule, around)
-    kept = [f'qs:wait((\n{moment.text}\n), {property_access("created", around)}, "{rule.due}", '
+    moment = _value(deadline, rule, around, f"{RAISE}, (", ")")
+    kept = [f'qs:wait(\n{moment.text}\n, {property_access("created", around)}, "{rule.due}", '
             f"{property_access('key', around)})"]  # fmt: skip
     if rule.target in around.program.slicings:
         name = around.program.slicings[rule.target].property
-        kept.append(f'qs:as-given("{name}", {_slicekey(rule.target, around)})')
-    action = f'{around.function(rule.waiting)}("{number}{SAME}", ($qs:message), ({", ".join(kept)}), $qs:h)'
+        kept.append(f'qs:as-given({RAISE}, "{name}", {_slicekey(rule.target, around)})')
+    action = f'{around.function(rule.waiting)}({RAISE}, "{number}{SAME}", ($qs:message), ({", ".join(kept)}), $qs:h)'
     return Composed(f"{begun.text}\n{action} else ()", ((begun, rule.body), (moment, deadline)))
 
 
@@ -153,15 +153,16 @@ def _condition(text: str) -> tuple[Span, int]:
     raise ValueError(text)  # it was checked
 
 
-def _value(value: Expression, rule: RuleDefinition, around: Surroundings) -> Edited:
-    """An expression of a rule beside its body."""
+def _value(value: Expression, rule: RuleDefinition, around: Surroundings, before: str = "", behind: str = "") -> Edited:
+    """An expression of a rule beside its body, with more before and behind it on its lines."""
     prolog = around.environment.prolog
     body = read(value.text, 0, len(value.text), prolog.namespaces, "in a condition")
     piece = Piece(value.text, body, rule.target, prolog)
     edits = [*closing_edits(body), *update_edits(body)]
     for call in body.calls:
         edits += _call_edits(call, piece, around)
-    return edited(value.text, 0, len(value.text), edits)
+    end = len(value.text)
+    return edited(value.text, 0, end, [Edit(0, 0, before), *edits, Edit(end, end, behind)])
 
 
 def _edits(rule: RuleDefinition, around: Surroundings, number: int, body: Body | None) -> list[Edit]:
@@ -236,29 +237,29 @@ def _enqueue_edits(enqueue: Enqueue, number: int, around: Surroundings, body: Bo
     edits: list[Edit] = []
     for setting in enqueue.properties:
         known = around.program.properties.get(setting.name)
-        maker = f"qs:as-{known.type}" if known else "qs:as-given"
+        maker = f"qs:as-{known.type}({RAISE}, {cast(known.type)}, " if known else f"qs:as-given({RAISE}, "
         comma = ", " if element or edits else ""
         literal = _literal(text, setting.value)
         if element and literal is not None and (known is None or known.type == "string"):
             literals.append((setting.name, "string" if known is None else None, literal))
             edits.append(Edit(setting.keyword.start, setting.value.end, ""))
             continue
-        edits.append(Edit(*setting.keyword, f'{comma}{maker}("{setting.name}", ('))
+        edits.append(Edit(*setting.keyword, f'{comma}{maker}"{setting.name}", ('))
         edits.append(Edit(setting.value[1], setting.value[1], "))"))
     undo = enqueue.compensation
     outer = "" if undo is None else "("
     if element:  # one for certain, and nothing to be worked out: it goes from the rule to the answer uncopied
-        made = around.template(Template(number, enqueue.queue, tuple(literals)))
+        made = around.template(Template(number, enqueue.queue, tuple(literals), enqueue.keyword.start))
         edits += [Edit(*enqueue.keyword, f"{outer}({made}, "), Edit(*enqueue.into, "")]
     else:
         same = SAME if _is_message(enqueue.value, body, text) else ""
-        begin = f'{around.function(enqueue.queue)}("{number}{same}", ('
+        begin = f'{around.function(enqueue.queue)}({RAISE}, "{number}.{enqueue.keyword.start}{same}", ('
         edits += [Edit(*enqueue.keyword, f"{outer}{begin}"), Edit(*enqueue.into, "), (")]
     end = ")" if element else "), $qs:h)"
     if undo is None:
         edits.append(Edit(enqueue.span[1], enqueue.span[1], end))
     else:
-        edits.append(Edit(*undo.keyword, f'{end}, qs:undo("{undo.queue}", "{number}", ('))
+        edits.append(Edit(*undo.keyword, f'{end}, qs:undo({RAISE}, "{undo.queue}", "{number}.{undo.keyword.start}", ('))
         edits.append(Edit(*undo.into, ")))"))
     return edits
 
@@ -415,42 +416,48 @@ _FUNCTIONS = (
     "declare function qs:some($all as item()*, $runs as xs:string) as item()* { for $run in tokenize($runs) return "
     'subsequence($all, xs:integer(substring-before($run, "+")), xs:integer(substring-after($run, "+"))) };',
     # What becomes of the value of an enqueue: its format, and itself or its text.
-    "declare function qs:form($b as item()*) as xs:string { "
-    'if (count($b) ne 1) then error(QName("urn:postroom:qs", "qs:PR0001"), '
+    "declare function qs:form($e as function(*), $b as item()*) as xs:string { "
+    'if (count($b) ne 1) then $e(QName("urn:postroom:qs", "qs:PR0001"), '
     'concat("a message is one document, not ", count($b), " items")) else typeswitch ($b) '
     'case element() return "x" case document-node() return '
-    'if (count($b/*) eq 1 and empty($b/text()[normalize-space()])) then "x" else if (empty($b/(* | comment() | processing-instruction()))) then "t" else '
-    'error(QName("urn:postroom:qs", "qs:PR0001"), "a document has one element and no text beside it") '
+    'if (count($b/*) eq 1 and empty($b/text()[normalize-space()])) then "x" '
+    'else if (empty($b/(* | comment() | processing-instruction()))) then "t" else '
+    '$e(QName("urn:postroom:qs", "qs:PR0001"), "a document has one element and no text beside it") '
     'case map(*) return "j" case array(*) return "j" case text() return "t" case xs:anyAtomicType return "t" '
-    'default return error(QName("urn:postroom:qs", "qs:PR0001"), "a message is a document, a value or a map") };',
+    'default return $e(QName("urn:postroom:qs", "qs:PR0001"), "a message is a document, a value or a map") };',
     "declare function qs:content($b as item()) as node() { typeswitch ($b) case node() return $b "
     'case map(*) return text { serialize($b, map { "method": "json" }) } '
     'case array(*) return text { serialize($b, map { "method": "json" }) } default return text { string($b) } };',
     "declare function qs:made($b as item()) as item() { typeswitch ($b) case document-node() return $b "
     "case node() return document { $b } case map(*) return $b case array(*) return $b "
     "default return document { text { string($b) } } };",
-    "declare function qs:single($n as xs:string, $v as item()*) as xs:anyAtomicType? { "
+    "declare function qs:single($e as function(*), $n as xs:string, $v as item()*) as xs:anyAtomicType? { "
     "let $a := distinct-values(data($v)) return if (count($a) gt 1) "
-    'then error(QName("urn:postroom:qs", "qs:PR0002"), '
+    'then $e(QName("urn:postroom:qs", "qs:PR0002"), '
     'concat("property ", $n, " would have ", count($a), " values")) else $a };',
-    "declare function qs:as-given($n as xs:string, $v as item()*) as element()? { "
-    'let $a := qs:single($n, $v) return if (empty($a)) then () else <p-MARK n="{$n}" v="{string($a)}" k="{'
+    "declare function qs:as-given($e as function(*), $n as xs:string, $v as item()*) as element()? { "
+    'let $a := qs:single($e, $n, $v) return if (empty($a)) then () else <p-MARK n="{$n}" v="{string($a)}" k="{'
     'if ($a instance of xs:boolean) then "boolean" else if ($a instance of xs:integer) then "integer" else "string"'
     '}"/> };',
+    # A property that is computed: its value, made one of its type.
+    "declare function qs:computed($n as xs:string, $e as function(*), $c as function(*), $v as item()*) "
+    "as element()? { let $a := qs:single($e, $n, $v) return if (empty($a)) then () "
+    'else <p-MARK n="{$n}" v="{string($c($a))}"/> };',
     # What undoes the message before it.
-    "declare function qs:undo($q as xs:string, $r as xs:string, $b as item()*) as node()* { "
-    'let $f := qs:form($b) return (<u-MARK q="{$q}" r="{$r}" f="{$f}"/>, qs:content($b)) };',
+    "declare function qs:undo($e as function(*), $q as xs:string, $r as xs:string, $b as item()*) as node()* { "
+    'let $f := qs:form($e, $b) return (<u-MARK q="{$q}" r="{$r}" f="{$f}"/>, qs:content($b)) };',
     # How long a message waits for another, from when it came, or until a moment.
-    "declare function qs:wait($e as item()*, $c as xs:dateTime, $q as xs:string, $k as xs:string) as element()* { "
-    "let $a := data($e) let $m := if (count($a) ne 1) then "
-    'error(QName("urn:postroom:qs", "qs:PR0008"), "a deadline is one duration or one moment") '
+    "declare function qs:wait($e as function(*), $d as item()*, $c as xs:dateTime, $q as xs:string, $k as xs:string) "
+    "as element()* { "
+    "let $a := data($d) let $m := if (count($a) ne 1) then "
+    '$e(QName("urn:postroom:qs", "qs:PR0008"), "a deadline is one duration or one moment") '
     "else if ($a instance of xs:dateTime) then $a else if ($a instance of xs:numeric) "
     'then $c + $a * xs:dayTimeDuration("PT1S") else if (string($a) castable as xs:dayTimeDuration) '
     "then $c + xs:dayTimeDuration(string($a)) else if (string($a) castable as xs:dateTime) "
-    'then xs:dateTime(string($a)) else error(QName("urn:postroom:qs", "qs:PR0008"), '
+    'then xs:dateTime(string($a)) else $e(QName("urn:postroom:qs", "qs:PR0008"), '
     'concat("a deadline is a duration such as P14D or a moment; it is ", string($a))) '
-    'return (qs:as-given("target", $q), qs:as-given("absence-origin", $k), '
-    'qs:as-given("absence-due", xs:integer(round(($m - xs:dateTime("1970-01-01T00:00:00Z")) '
+    'return (qs:as-given($e, "target", $q), qs:as-given($e, "absence-origin", $k), '
+    'qs:as-given($e, "absence-due", xs:integer(round(($m - xs:dateTime("1970-01-01T00:00:00Z")) '
     'div xs:dayTimeDuration("PT0.000001S"))))) };',
     # A function, and not an attribute in the rule: there Saxon would tell errors without their line.
     "declare function qs:reset($s as xs:string, $r as xs:string, $v as xs:anyAtomicType?) as element() { "
@@ -468,21 +475,21 @@ def casts(types: Mapping[str, None], mark: str) -> str:
     """
     return " ".join(
         f"declare function qs:to-{type}($v as item()*) as xs:{type}? {{ xs:{type}($v) }}; "
-        f"declare function qs:as-{type}($n as xs:string, $v as item()*) as element()? {{ "
-        f"let $a := qs:single($n, $v) return if (empty($a)) then () else "
-        f'<p-{mark} n="{{$n}}" v="{{string($a cast as xs:{type})}}"/> }};'
+        f"declare function qs:as-{type}($e as function(*), $c as function(*), $n as xs:string, $v as item()*) "
+        f"as element()? {{ let $a := qs:single($e, $n, $v) return if (empty($a)) then () else "
+        f'<p-{mark} n="{{$n}}" v="{{string($c($a))}}"/> }};'
         for type in dict.fromkeys([*SYSTEM.values(), *types])
     )
 
 
+def cast(type: str) -> str:
+    """A function that makes a value one of a type, and fails where it stands, whatever ``xs`` means there."""
+    return f"function($qs:v) {{ $qs:v cast as Q{{{PREFIXES['xs']}}}{type} }}"
+
+
 def computed(definition: PropertyDefinition, text: str, mark: str) -> str:
     """The element of a computed property of ``$qs:message``; its value stands on lines of its own."""
-    if definition.type == "boolean" and text.strip() in ("true", "false"):
-        text = f"{text.strip()}()"  # as the paper writes it; to XQuery this would be an element's name
-    made = (
-        f'(let $qs:v := qs:single("{definition.name}", $qs:message ! (\n{text}\n)) return if (empty($qs:v)) then () '
-        f'else <p-{mark} n="{definition.name}" v="{{string($qs:v cast as xs:{definition.type})}}"/>)'
-    )
+    made = f'qs:computed("{definition.name}", \n{text}\n)'
     if definition.fixed:
         return made
     return f'(if ($qs:p/@n = "{definition.name}" or $qs:h = "{definition.name}") then () else {made})'

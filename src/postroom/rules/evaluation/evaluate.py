@@ -93,11 +93,13 @@ class _Chunk:
         sets = Sets(self._plan, self._base, known, arrivals)
         shown = [self._message(plan, arrival, sets) for arrival in arrivals]
         document = batch(shown, sets.elements)
-        try:
-            answers = [self._said(query, document) for query in plan.queries]
-        except QueryFailed as error:
-            yield from self._taken_apart(plan, arrivals, known, error)
-            return
+        answers = []
+        for query in plan.queries:
+            try:
+                answers.append(self._said(query, document))
+            except QueryFailed as error:
+                yield from self._taken_apart(plan, arrivals, known, error, query)
+                return
         told = zip(arrivals, answers[0] if len(answers) == 1 else map("".join, zip(*answers, strict=True)), strict=True)
         outcomes = ((arrival.order, self._effects(plan, arrival, part)) for arrival, part in told)
         if plan.reads:
@@ -125,7 +127,7 @@ class _Chunk:
         return parts(answer, self._plan.mark)
 
     def _taken_apart(
-        self, plan: QueuePlan, arrivals: Sequence[Arrival], known: Timeline, error: QueryFailed
+        self, plan: QueuePlan, arrivals: Sequence[Arrival], known: Timeline, error: QueryFailed, query: Query
     ) -> Iterator[Mapping[int, Effects]]:
         """Not a rule's own error, for those are caught: find whose it is."""
         too_much = error.code == TOO_MUCH
@@ -137,8 +139,17 @@ class _Chunk:
             return
         failure = self._unfinished(plan.queue, error.what)
         if not too_much:
-            failure = replace(failure, kind="application", code=error.code)
+            failure = self._blamed(plan, failure, error, query)
         yield {arrivals[0].order: self._failed(arrivals[0], failure)}
+
+    def _blamed(self, plan: QueuePlan, failure: Failure, error: QueryFailed, query: Query) -> Failure:
+        """What no rule could catch: that of a variable is of the first rule that uses it, at the variable."""
+        where = query.place(error.line, error.column, error.module)
+        failure = replace(failure, kind="application", code=error.code, place=None if where is None else str(where))
+        users = query.users.get(error.variable, ())
+        if not users:
+            return failure
+        return replace(failure, rule=plan.rules[users[0]], suspects=())
 
     def _unfinished(self, queue: str, why: str) -> Failure:
         """Of an evaluation that came to no end: a query has all rules of its queue, and none of them can tell."""
@@ -194,7 +205,7 @@ class _Chunk:
     def _make_ready(self, plan: QueuePlan) -> Mapping[str, _Ready]:
         """By their numbers, the templates whose messages enter their queues without any work."""
         ready = self._ready[plan.queue] = {}
-        for number, (rule, queue, properties) in enumerate(plan.templates):
+        for number, (rule, queue, properties, _) in enumerate(plan.templates):
             made = self._enqueue(plan.rules[rule], Made(rule, queue, "xml", "<x/>", properties), {})
             if isinstance(made, Enqueue) and self._plan.target(queue).plain:
                 ready[str(number)] = made[:5]
@@ -204,7 +215,9 @@ class _Chunk:
         size = sum(len(made.body) for made in told.made)
         if len(told.made) > MESSAGE_ACTIONS_MAX or size > MESSAGE_OUTPUT_BYTES_MAX:
             what = f"{len(told.made)} actions with {size} characters; the budget of one message is smaller"
-            return self._failed(arrival, Failure("system", "PR0006", what, plan.rules[told.made[0].rule]))
+            first = told.made[0]
+            failure = Failure("system", "PR0006", what, plan.rules[first.rule], place=plan.place(first.rule, first.at))
+            return self._failed(arrival, failure)
         trigger = admission.stored(arrival.properties)
         actions: list[Action] = []
         number = len(plan.rules) if told.failed is None else told.failed.rule
@@ -218,10 +231,11 @@ class _Chunk:
             foreign = made.queue in plan.query_of(made.rule).foreign
             action = self._enqueue(rule, made, trigger, arrival.type if made.same else None, foreign)
             if isinstance(action, Failure):
-                return self._failed(arrival, action)
+                where = action.place or plan.place(made.rule, made.at)
+                return self._failed(arrival, replace(action, place=where))
             actions.append(action)
         if told.failed is not None:  # only now: the first rule that fails is the one that is told
-            place = admission.place(plan.query_of(number), told.failed)
+            place = admission.place(plan.query_of(number), told.failed) or plan.place(number)
             _, code, description, *_ = told.failed
             return self._failed(arrival, Failure("application", code, description, plan.rules[number], place=place))
         return tuple(actions)

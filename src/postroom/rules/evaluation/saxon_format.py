@@ -48,6 +48,7 @@ class Made(NamedTuple):
     value: str = ""  # of the slice
     compensates: bool = False  # the message made before it
     same: bool = False  # it is the current message itself, and of its type
+    at: int = 0  # where its action stands in the rule's body
 
 
 class Failed(NamedTuple):
@@ -100,15 +101,17 @@ def answer(part: str, mark: str, templates: Sequence[Template] = ()) -> Answer:
         if tag == "t":
             template, _, body = piece.partition("?>")
             known = templates[int(template)]
-            collected.made.append(Made(known.rule, known.queue, "xml", body, known.properties))
+            collected.made.append(Made(known.rule, known.queue, "xml", body, known.properties, at=known.at))
         elif tag in "eu":
             # Names of queues and numbers: none of them has a quote or a bracket in it.
             attributes, _, body = piece.partition("/>")
             _, queue, _, rule, _, form, _ = attributes.split('"')
             text = body if form == "x" else _plain(body)
             same = rule.endswith(SAME)
-            rule = rule.removesuffix(SAME)
-            collected.made.append(Made(int(rule), queue, _FORMATS[form], text, compensates=tag == "u", same=same))
+            rule, _, at = rule.removesuffix(SAME).partition(".")
+            undoes = tag == "u"
+            made = Made(int(rule), queue, _FORMATS[form], text, compensates=undoes, same=same, at=int(at or 0))
+            collected.made.append(made)
         else:
             _detail(tag, [_plain(value) for value in _VALUES.findall(piece)[: _ATTRIBUTES[tag]]], collected)
         tag = following

@@ -41,6 +41,10 @@ _LIFTED = tuple(
 _UNLIFTED = (f"{_FEATURE}optimizationLevel", "-l")
 _PLACE = re.compile(r"on line (\d+) (?:at )?column (\d+)")
 _CHARACTER = re.compile(r"at char (\d+)")
+# What Saxon adds to an error: how it came there, and of the value of a variable its name.
+_TRACE = re.compile(r"\s*\b(?:During lazy evaluation of|invoked by (?:global variable|unknown caller)) .*", re.DOTALL)
+_VARIABLE = re.compile(r"\binvoked by global variable (?:\S*[:}])?(\S+) at ")
+_MODULE = re.compile(r"\bcolumn \d+ of (data:\S+?):?\s")
 _CODE = re.compile(r"^ *([A-Z]{4}[0-9]{4}) +", re.MULTILINE)
 
 
@@ -52,6 +56,8 @@ class QueryFailed(Exception):
     what: str
     line: int
     column: int
+    variable: str = ""  # of a declared variable whose value it is, the local name
+    module: str = ""  # the address of the library module that the place is in
 
     def __str__(self) -> str:
         return f"{self.code}: {self.what}"
@@ -163,4 +169,8 @@ def _failed(text: str) -> QueryFailed:
     line, column = (
         (int(place.group(1)), int(place.group(2))) if place else (1, int(character.group(1)) if character else 1)
     )
-    return QueryFailed(code.group(1) if code else "SAXON", _FOLDER.sub("file:/…", what or text.strip()), line, column)
+    variable = _VARIABLE.search(what)
+    told = _FOLDER.sub("file:/…", _TRACE.sub("", what) or text.strip())
+    module = _MODULE.search(block)
+    names = (variable.group(1) if variable else "", module.group(1) if module else "")
+    return QueryFailed(code.group(1) if code else "SAXON", told, line, column, *names)
