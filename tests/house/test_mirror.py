@@ -17,7 +17,8 @@ BEHAVIOURS = set(
     """
     diagnosis/test_false_alarms.py engine/test_at_once.py engine/test_engine.py engine/test_several.py
     engine/test_poison.py flows/test_flowing.py
-    flows/test_order.py gateways/soap/test_gsoap.py gateways/soap/test_wss4j.py gateways/test_others.py
+    flows/test_order.py gateways/soap/test_gsoap.py gateways/soap/test_wss4j.py
+    gateways/test_error_schema.py gateways/test_others.py
     store/test_postgres_calm.py interfaces/cli/test_documents.py interfaces/cobol/test_family.py
     interfaces/cobol/test_nist.py
     interfaces/cobol/test_programs.py
@@ -25,7 +26,8 @@ BEHAVIOURS = set(
     interfaces/web/test_every_page.py interfaces/web/test_form_in_browser.py interfaces/web/test_scale.py
     interfaces/http/test_whole_interface.py
     queues/test_states.py room/test_text.py
-    rules/test_absence.py rules/test_grammar.py rules/test_made.py rules/test_paper.py
+    rules/compilation/test_update_suite.py rules/test_absence.py rules/test_grammar.py rules/test_made.py
+    rules/test_paper.py rules/test_places.py
     rules/test_time.py spheres/test_enumeration.py spheres/test_errors.py spheres/test_frozen.py
     spheres/test_giving_back.py spheres/test_histories.py spheres/test_invariants.py spheres/test_load.py
     spheres/test_mail.py spheres/test_refusals.py spheres/test_rules.py spheres/test_travel.py
