@@ -169,7 +169,7 @@ def test_a_dry_run_tells_what_takes_too_much(
     assert all("guilty" in str(each) and ("PR0005" in str(each) or "SXLM0001" in str(each)) for each in found)
 
 
-@pytest.fixture(params=["always", "auto"])
+@pytest.fixture(params=[pytest.param("always", marks=pytest.mark.slow), "auto"])
 def way(request: pytest.FixtureRequest) -> str:
     """On Spark, and in the engine's own worker."""
     if request.param == "always":
