@@ -120,6 +120,7 @@ class AsyncSession(Part):
 
     close = call(QueueSession.close)
     confirm = call(QueueSession.confirm)
+    give_back = call(QueueSession.give_back)
     purge = call(QueueSession.purge)
     receive = long(QueueSession.receive)
     send = call(QueueSession.send)
