@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from threading import Event, Thread
@@ -194,15 +196,29 @@ def test_a_station_is_worked_at_with_a_token(here: Served, tmp_path: Path) -> No
             remote.station("Jane").get()
 
 
+@contextmanager
+def asked(listener: socket.socket) -> Iterator[socket.socket]:
+    """A connection whose request has come whole: to close it before would take away the answer, too."""
+    connection, _ = listener.accept()
+    with connection:
+        request = b""
+        while b"\r\n\r\n" not in request:
+            request += connection.recv(65536)
+        head, _, body = request.partition(b"\r\n\r\n")
+        length = re.search(rb"(?i)content-length: (\d+)", head)
+        while length is not None and len(body) < int(length[1]):
+            body += connection.recv(65536)
+        yield connection
+
+
 def test_a_server_that_is_not_there_and_one_that_breaks_off_are_told_apart() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
 
         def break_off() -> None:
             for _ in range(4):
-                connection, _ = listener.accept()
-                connection.recv(65536)
-                connection.close()
+                with asked(listener):
+                    pass
 
         thread = Thread(target=break_off)
         thread.start()
@@ -223,10 +239,8 @@ def test_an_answer_that_is_none_of_ours_is_an_error_of_its_own() -> None:
 
         def answer() -> None:
             for said in (b"200 OK\r\nContent-Length: 2\r\n\r\nhi", b"302 Found\r\nContent-Length: 2\r\n\r\n{}"):
-                connection, _ = listener.accept()
-                connection.recv(65536)
-                connection.sendall(b"HTTP/1.1 " + said)
-                connection.close()
+                with asked(listener) as connection:
+                    connection.sendall(b"HTTP/1.1 " + said)
 
         thread = Thread(target=answer)
         thread.start()
