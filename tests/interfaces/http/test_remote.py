@@ -240,7 +240,7 @@ def test_an_answer_that_is_none_of_ours_is_an_error_of_its_own() -> None:
         def answer() -> None:
             for said in (b"200 OK\r\nContent-Length: 2\r\n\r\nhi", b"302 Found\r\nContent-Length: 2\r\n\r\n{}"):
                 with asked(listener) as connection:
-                    connection.sendall(b"HTTP/1.1 " + said)
+                    connection.sendall(b"HTTP/1.1 " + said.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
 
         thread = Thread(target=answer)
         thread.start()
