@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import warnings
 from time import monotonic, sleep
 
 import httpx
@@ -84,19 +83,20 @@ def test_nobody_acts_in_the_sphere_of_another(here: Served) -> None:
     assert here.room.count("q").queues[0].unprocessed == 1
 
 
-def test_a_program_that_ends_and_a_server_that_stops_abort_their_spheres(here: Served) -> None:
-    token = here.user("ann", ("sphere", "*"))
+def test_a_thread_that_ends_and_a_server_that_stops_abort_their_spheres(here: Served) -> None:
+    kept = []
+    with postroom.open(here.url, token=here.user("ann", ("sphere", "*"))) as room:
 
-    def program() -> None:
-        postroom.open(here.url, token=token).sphere("left", heartbeat=1)
+        def program() -> None:
+            room.sphere("dropped", heartbeat=1)
+            kept.append(room.sphere("kept", heartbeat=1))
 
-    thread = threading.Thread(target=program)
-    thread.start()
-    thread.join()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # it has closed nothing, as one that is killed
+        thread = threading.Thread(target=program)
+        thread.start()
+        thread.join()
         gc.collect()
-    assert ended(here, "left")[0] == "ABORTED"
+        assert ended(here, "dropped")[0] == "ABORTED"
+        assert ended(here, "kept")[0] == "ABORTED"
     spheres = HeldSpheres()
     held = spheres.open(here.room, "boss", {"id": "held"})
     assert held.do(lambda sphere: sphere.id).result(30) == "held"
