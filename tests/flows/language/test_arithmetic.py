@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterator
 from decimal import Decimal
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from postroom.flows.language.reader import parse
 from postroom.flows.language.types import SCALARS, Scalar, Type
 from postroom.flows.language.types import parse as parse_type
 from postroom.flows.language.values import canonical, parse_event
+from postroom.room import Postroom
 
 #: Of each type the least, the greatest and what is next to them, zeros, halves, and what looks like something else.
 EDGES = {
@@ -69,6 +71,31 @@ def said(type: str, text: str) -> str:
 def test_what_lies_beyond_an_edge_is_not_admitted(type: str, text: str) -> None:
     with pytest.raises(EventInvalid):
         parse_event(text, parse_type(type), "S")
+
+
+def test_a_room_keeps_what_lies_at_an_edge_as_its_arcs_deliver_it_and_refuses_what_lies_beyond(
+    room: Postroom, tmp_path: Path
+) -> None:
+    lines = ["domain d"]
+    for type in EDGES:
+        lines += [f"space S{type} : [v: {type}] space T{type} : [v: {type}] space U{type} : [v: {type}]"]
+        lines += [f"arc t{type} : S{type} -> T{type} transform [v: x] => [v: x] arc u{type} : S{type} -> U{type} merge"]
+    (tmp_path / "edges.flow").write_text("\n".join(lines))
+    room.load(tmp_path / "edges.flow")
+    wanted = {}
+    for type, texts in EDGES.items():
+        kind = parse_type(f"[v: {type}]")
+        for text in texts:
+            room.publish(f"S{type}", f"[{said(type, text)}]")
+        for text in BEYOND.get(type, ()):
+            with pytest.raises(EventInvalid):
+                room.publish(f"S{type}", f"[{text}]")
+        wanted[type] = [canonical(parse_event(f"[{said(type, text)}]", kind, "S"), kind) for text in texts]
+    waiting = {type: [message.body for message in room.queues.info(f"S{type}")] for type in EDGES}
+    assert waiting == wanted
+    room.run_until_idle()
+    for space in "TU":
+        assert {type: [message.body for message in room.queues.info(f"{space}{type}")] for type in EDGES} == wanted
 
 
 @pytest.mark.parametrize(("type", "text"), [(type, text) for type, some in EDGES.items() for text in some])
