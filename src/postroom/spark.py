@@ -24,7 +24,7 @@ from postroom.queues.locks import User
 from postroom.queues.verbs import Verbs
 from postroom.room.admission import RoomAdmission
 from postroom.room.opening import broker_name
-from postroom.rules.catalog import Programs
+from postroom.rules.programs import Programs
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.owner import process_token
 from postroom.store.kernel.transaction import Transaction

@@ -24,10 +24,10 @@ from postroom.engine.steps.stage import Share
 from postroom.engine.steps.watching import WatchingStage
 from postroom.engine.way import Way
 from postroom.errors import EntryRefused, MessageGone, ProgramInvalid
-from postroom.rules.catalog import Programs
 from postroom.rules.evaluation.evaluate import evaluate_chunk
 from postroom.rules.evaluation.sets import Base
 from postroom.rules.evaluation.share import RulesShare
+from postroom.rules.programs import Programs
 from postroom.store.kernel.transaction import Transaction
 
 if TYPE_CHECKING:

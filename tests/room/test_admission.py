@@ -14,7 +14,7 @@ from postroom.flows.graph.versions import RoomGraphs
 from postroom.model.message import Draft
 from postroom.room import Postroom
 from postroom.room.admission import RoomAdmission
-from postroom.rules.catalog import Programs
+from postroom.rules.programs import Programs
 from postroom.store.kernel.batch import Put
 from postroom.store.kernel.transaction import Transaction
 

@@ -22,7 +22,7 @@ from postroom.errors import (
     XmlForbidden,
 )
 from postroom.room import Postroom
-from postroom.rules.catalog import read
+from postroom.rules.programs import read
 
 A = "create queue a kind basic mode persistent\n"
 B = "create queue b kind basic mode persistent\n"

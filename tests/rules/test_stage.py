@@ -6,7 +6,7 @@ from tests.rules.conftest import Load
 
 from postroom.engine.steps.stage import Share
 from postroom.room import Postroom
-from postroom.rules.catalog import Programs
+from postroom.rules.programs import Programs
 from postroom.rules.stage import RulesStage
 
 

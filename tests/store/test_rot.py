@@ -103,8 +103,8 @@ class Look:
                 [event.as_dict() for event in room.trace(key)]
                 room.show(key).as_dict()
         with self._told():
-            plan = partial(room.store.read, room._parts.programs.plan)
-            examine(Case(room.store, room._parts.network, plan, room.operations.lags, deep=True))
+            program = partial(room.store.read, room._parts.programs.program)
+            examine(Case(room.store, room._parts.network, program, room.operations.lags, deep=True))
         with self._told():
             evaluate_here(room).run_until_idle(step_messages=2)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from postroom.limits import FINDINGS_MAX
-from postroom.rules.compilation.plan import Plan
+from postroom.rules.language.definitions import Program
 from postroom.stations.places.network import Network
 from postroom.store import shown
 from postroom.store.kernel.base import Store
@@ -58,7 +58,7 @@ class Case:
 
     store: Store
     network: Network
-    plan: Callable[[], Plan]  # of the rules in force
+    program: Callable[[], Program]  # of the rules in force
     lags: Callable[[], Mapping[str, int]]  # messages that wait for an engine, by who is to work on them
     deep: bool  # read everything, however long it takes
 

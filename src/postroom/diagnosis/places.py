@@ -10,7 +10,6 @@ from postroom.diagnosis.finding import Case, Told, note, warning
 from postroom.errors import NodeDown
 from postroom.limits import GROWING_SECONDS
 from postroom.queues.locks import is_held
-from postroom.rules.inspection import error_queues
 from postroom.stations.places.names import database
 from postroom.stations.procedures.errors import DOSSIER
 from postroom.store.kernel.owner import described, is_alive
@@ -30,7 +29,7 @@ def holds(case: Case) -> Iterator[Told]:
 
 def errors(case: Case) -> Iterator[Told]:
     """Error messages that nobody has taken."""
-    used = error_queues(case.plan())
+    used = case.program().every_error_queue()
     for name, count, fresh in case.store.read(lambda tx: [_errors(tx, queue) for queue in used]):
         if count:
             what = f"{count} error message(s)"

@@ -34,7 +34,7 @@ def engine(case: Case) -> Iterator[Told]:
 
 def waiting(case: Case) -> Iterator[Told]:
     """Messages that nobody works on."""
-    lags, watched = case.lags(), frozenset(case.plan().queues)
+    lags, watched = case.lags(), frozenset(case.program().watched)
     lag = sum(lags.values())
     by = ", ".join(f"{count} for {name}" for name, count in lags.items() if count)
     works, late, due = case.store.read(lambda tx: (presence(tx).works, _late(tx, watched), _due(tx)))

@@ -16,7 +16,7 @@ from postroom.store.kernel.transaction import Transaction
 
 if TYPE_CHECKING:
     from postroom.rules.admission import RuleAdmission
-    from postroom.rules.catalog import Programs
+    from postroom.rules.programs import Programs
 
 
 class RoomAdmission:

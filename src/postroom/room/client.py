@@ -22,7 +22,7 @@ from postroom.room.admission import RoomAdmission
 from postroom.store.kernel.base import Store
 
 if TYPE_CHECKING:
-    from postroom.rules.catalog import Programs
+    from postroom.rules.programs import Programs
 
 
 @check_methods

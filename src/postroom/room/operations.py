@@ -12,6 +12,7 @@ from postroom.room.paths import path_of
 from postroom.store.kernel.base import Progress
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.proof.verification import Verified
+from postroom.store.tables.definitions import COUNTER, PROCEDURE
 from postroom.store.upkeep import backup
 from postroom.store.upkeep.backup import BackedUp
 
@@ -30,16 +31,18 @@ class RoomOperations(RoomPart):
         """The same for each of rules, flows, counters and procedures."""
 
         def work(tx: Transaction) -> dict[str, int]:
-            watched = self._parts.programs.plan(tx).queues
+            watched = self._parts.programs.program(tx).watched
             waiting = sum(queue.unprocessed for queue in tx.queues.all() if queue.name in watched)
             flowing = sum(map(tx.epochs.count, tx.epochs.flowing()))
-            return {"rules": waiting, "flows": flowing, "counters": self._parts.counter_stage.lag(tx)}
+            counters = self._parts.counter_stage.lag(tx) if tx.definitions.of_kind(COUNTER) else 0
+            return {"rules": waiting, "flows": flowing, "counters": counters}
 
-        return {**self._parts.store.read(work), "procedures": self._parts.interpreter.lag()}
+        lags, procedures = self._parts.store.read(lambda tx: (work(tx), tx.definitions.of_kind(PROCEDURE)))
+        return {**lags, "procedures": self._parts.interpreter.lag() if procedures else 0}
 
     def overview(self, before: Overview | None = None) -> Overview:
         """A status picture of the room; with an earlier one as ``before``, also the rates of arrival and departure."""
-        return look(self._parts.store, self._parts.programs.plan, self.lags, before)
+        return look(self._parts.store, self._parts.programs.program, self.lags, before)
 
     def ages(self, limit: int) -> dict[str, float]:
         """Of so many queues by name that have something to receive, how long their next message has waited."""
@@ -86,6 +89,6 @@ class RoomOperations(RoomPart):
         from postroom.diagnosis.examination import examine
         from postroom.diagnosis.finding import Case
 
-        plan = partial(self._parts.store.read, self._parts.programs.plan)
-        case = Case(self._parts.store, self._parts.network, plan, self.lags, deep)
+        program = partial(self._parts.store.read, self._parts.programs.program)
+        case = Case(self._parts.store, self._parts.network, program, self.lags, deep)
         return machine.examine(self._parts.url) + examine(case)

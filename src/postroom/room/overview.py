@@ -22,7 +22,7 @@ from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.spheres import STATES
 
 if TYPE_CHECKING:
-    from postroom.rules.compilation.plan import Plan
+    from postroom.rules.language.definitions import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +110,16 @@ class Overview:
 
 def look(
     store: Store,
-    plan: Callable[[Transaction], Plan],
+    program: Callable[[Transaction], Program],
     lags: Callable[[], Mapping[str, int]],
     before: Overview | None = None,
 ) -> Overview:
     """The room as it stands; with a picture of before, also how fast it moves."""
     waiting = lags()  # nodes are asked, too: not while this store is being read
-    return store.read(lambda tx: _seen(tx, plan(tx), waiting, before))
+    return store.read(lambda tx: _seen(tx, program(tx), waiting, before))
 
 
-def _seen(tx: Transaction, plan: Plan, lags: Mapping[str, int], before: Overview | None) -> Overview:
-    from postroom.rules.inspection import error_queues
-
+def _seen(tx: Transaction, program: Program, lags: Mapping[str, int], before: Overview | None) -> Overview:
     queues, newest, now = tx.queues.all(), tx.journal.newest(), to_datetime(tx.now)
     seconds = 0.0 if before is None else (now - before.at).total_seconds()
     steps, aside = _steps(tx, newest, before), tx.deliveries.put_aside()
@@ -134,7 +132,7 @@ def _seen(tx: Transaction, plan: Plan, lags: Mapping[str, int], before: Overview
         queues=[_queue(queue, known, seconds, aside(queue)) for queue in queues if queue.kind not in (STATE, ALIVE)],
         steps=[*(before.steps if before else ()), *steps][-TOP_STEPS:],
         rate=sum(step.messages for step in steps) / seconds if seconds > 0 else None,
-        errors={name: by_name[name].unprocessed for name in error_queues(plan) if name in by_name},
+        errors={name: by_name[name].unprocessed for name in program.every_error_queue() if name in by_name},
         outbox={"pending": 0, "failed": 0, **Counter(effect.state for effect in tx.outbox.all())},
         spheres={state: by_name[state].unprocessed for state in STATES if state in by_name},
         in_doubt=[f"{doubt.place}: sphere {doubt.sphere} is {doubt.state}" for doubt in tx.spheres.in_doubt()],

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from postroom.queues.together import Together
     from postroom.queues.working import Workers
     from postroom.room.admission import RoomAdmission
-    from postroom.rules.catalog import Programs
     from postroom.rules.outside import Outside
+    from postroom.rules.programs import Programs
     from postroom.spheres.monitor import Monitor
     from postroom.stations.counters.stage import CounterStage
     from postroom.stations.places.network import Network
@@ -111,7 +111,7 @@ class Parts:
 
     @Once
     def programs(self) -> Programs:
-        from postroom.rules.catalog import Programs
+        from postroom.rules.programs import Programs
 
         return Programs()
 
@@ -290,7 +290,8 @@ class Parts:
     def sweep(self) -> int:
         from postroom.rules import retention
 
-        self.interpreter.tidy()
+        if "interpreter" in vars(self):  # else nothing of it was seen here that could have moved on
+            self.interpreter.tidy()
         return retention.sweep(self.store, self.programs)
 
     def share(self, others: Parts) -> None:

@@ -17,7 +17,6 @@ from postroom.queues.loading import QueueLanguage
 from postroom.room.access import EVERYTHING, OPERATE, Identity, identity_of
 from postroom.room.catalog import CatalogEntry, catalog
 from postroom.room.parts import Parts
-from postroom.rules.catalog import read
 from postroom.rules.inspection import Explanation, explain
 from postroom.rules.language.definitions import (
     AnyDefinition,
@@ -28,6 +27,7 @@ from postroom.rules.language.definitions import (
     SlicingDefinition,
     SystemDefinition,
 )
+from postroom.rules.programs import read
 from postroom.stations.counters.definitions import Way
 from postroom.stations.counters.definitions import kept as kept_counters
 from postroom.stations.procedures.catalog import kept, set_enabled

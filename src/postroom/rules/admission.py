@@ -12,8 +12,8 @@ from postroom.errors import EntryRefused
 from postroom.model.message import Draft
 from postroom.rules import entries as admission
 from postroom.rules.answers import Answers
-from postroom.rules.catalog import Programs
 from postroom.rules.entries import Candidate
+from postroom.rules.programs import Programs
 from postroom.store.kernel.batch import Places, Put
 from postroom.store.kernel.queues import Queue
 from postroom.store.kernel.transaction import Transaction

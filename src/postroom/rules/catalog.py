@@ -4,80 +4,28 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from postroom.engine.language import Load, Terms
 from postroom.engine.steps.attempts import check_entry, check_reader
 from postroom.engine.steps.failures import error_queue
 from postroom.errors import CollectionUnknown, NameTaken, QueueInUse, SlicingInUse
 from postroom.model.definitions import Definition, Loaded, compared
-from postroom.model.xmltext import without_declaration
-from postroom.rules.compilation import checks, compiler
+from postroom.rules.compilation import checks
 from postroom.rules.compilation.plan import Plan
 from postroom.rules.compilation.ports import ports_of
 from postroom.rules.compilation.translation import property_type
 from postroom.rules.evaluation.indexing import Filling
 from postroom.rules.evaluation.verification import Verified
-from postroom.rules.language.definitions import KIND, AnyDefinition, Program, as_catalog, from_catalog
+from postroom.rules.language.definitions import KIND, AnyDefinition, Program, as_catalog
+from postroom.rules.programs import masters, planned, read
 from postroom.store.kernel.base import Store, Unprepared
 from postroom.store.kernel.queues import CLOSED, Admission, Keep, Queue
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.definitions import COLLECTION
 from postroom.store.tables.endpoints import ANSWER, OUT
-from postroom.store.tables.spheres import ABORTING
-from postroom.store.tables.types import all_types
 
 QUEUE_KIND = "rules"  # of the queues that programs define
 _verified = Verified()
-
-
-class Programs:
-    """The program in force, compiled once per version."""
-
-    def __init__(self) -> None:
-        self._mark = secrets.token_hex(4)
-        self._plan: Plan | None = None
-        self._program = Program()
-
-    def program(self, tx: Transaction) -> Program:
-        self.plan(tx)
-        return self._program
-
-    def plan(self, tx: Transaction) -> Plan:
-        version = tx.definitions.version()
-        if self._plan is None or self._plan.version != version:
-            program = read(tx)
-            plan = planned(tx, program, version, self._mark)
-            if tx.definitions.changing:
-                return plan  # it may never be
-            self._program, self._plan = program, plan
-        known = _known(tx)
-        if known != self._plan.known:  # queues without a description come and go without a new version
-            self._plan = replace(self._plan, known=known)
-        return self._plan
-
-
-def read(tx: Transaction, version: int | None = None) -> Program:
-    return Program(tuple(from_catalog(definition) for definition in tx.definitions.of_kind(KIND, version)))
-
-
-def planned(tx: Transaction, program: Program, version: int, mark: str, filled: frozenset[str] | None = None) -> Plan:
-    known = _known(tx) | frozenset(program.queues)
-    types, collections = all_types(tx), masters(tx)
-    return compiler.compiled(program, version, mark, types=types, collections=collections, known=known, filled=filled)
-
-
-def masters(tx: Transaction) -> dict[str, str]:
-    """The master data of each collection, as one document of documents."""
-    return {
-        master.name: f"<c>{''.join(f'<d>{without_declaration(text)}</d>' for text in master.body['documents'])}</c>"
-        for master in tx.definitions.of_kind(COLLECTION)
-    }
-
-
-def _known(tx: Transaction) -> frozenset[str]:
-    """Every queue that a rule may send to; what it sends to the state of aborted spheres is a vote."""
-    return frozenset(tx.queues.open_names()) | {ABORTING}
 
 
 def surroundings(tx: Transaction) -> tuple[frozenset[str], frozenset[str]]:

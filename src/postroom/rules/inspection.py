@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.errors import DefinitionUnknown
 from postroom.model.definitions import nearest
 from postroom.rules.compilation.plan import Plan, QueuePlan
@@ -59,11 +58,6 @@ def explain(program: Program, plan: Plan, name: str) -> Explanation:
         tuple(program.error_queues(watches[0], name)) if watches else (),
         {queue: _query(plan.queues[queue], name) for queue in watches if queue in plan.queues},
     )
-
-
-def error_queues(plan: Plan) -> list[str]:
-    """Every queue that may take error messages; the built-in one takes those of arcs, too."""
-    return list(dict.fromkeys([SYSTEM_ERRORS, *(name for names in plan.error_queues.values() for name in names)]))
 
 
 def _watched(program: Program, rule: RuleDefinition) -> tuple[str, ...]:

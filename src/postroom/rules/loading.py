@@ -13,7 +13,7 @@ from postroom.model.definitions import Problem, refuse
 from postroom.model.paths import printable, text_of
 from postroom.model.schema import gathered, renamed
 from postroom.model.wsdl import Unusable, gathered_wsdl
-from postroom.rules import catalog, tryout
+from postroom.rules import catalog, programs, tryout
 from postroom.rules.compilation import checks
 from postroom.rules.compilation.ports import is_wsdl
 from postroom.rules.evaluation import verification
@@ -37,7 +37,7 @@ class RuleLanguage:
         files: dict[str, bytes] = {}
         named: dict[str, str] = {}  # interfaces and policies by their texts: queues of one port share them
         # Declarations stand first in a file, and those of a module are printed with its name.
-        for definition in sorted(catalog.read(tx, version).definitions, key=lambda item: item.what != "module"):
+        for definition in sorted(programs.read(tx, version).definitions, key=lambda item: item.what != "module"):
             if isinstance(definition, LibraryDefinition):
                 files[definition.file] = written(definition).encode()
                 continue

@@ -17,8 +17,8 @@ from postroom.limits import ERROR_DEPTH_MAX
 from postroom.model.message import Draft
 from postroom.rules import entries
 from postroom.rules.answers import Answers
-from postroom.rules.catalog import Programs
 from postroom.rules.entries import Candidate
+from postroom.rules.programs import Programs
 from postroom.store.kernel.batch import Places, Put
 from postroom.store.kernel.queues import Admission, Queue
 from postroom.store.kernel.transaction import Transaction

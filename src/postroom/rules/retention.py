@@ -10,8 +10,7 @@ from postroom.limits import SWEEP_MESSAGES
 from postroom.model.definitions import nearest
 from postroom.model.key import key_number
 from postroom.model.message import Message, Stored
-from postroom.rules.catalog import Programs
-from postroom.rules.compilation.plan import Plan
+from postroom.rules.programs import Programs
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.queues import Keep, Queue
 from postroom.store.kernel.transaction import Transaction
@@ -93,15 +92,15 @@ def _unsliced(tx: Transaction, programs: Programs) -> list[Queue]:
 
 
 def _unsliced_queues(tx: Transaction, programs: Programs) -> list[Queue]:
-    plan = programs.plan(tx)
-    queues = [queue for queue in tx.queues.all() if queue.keep == Keep.SLICED]
-    asked = _asked(tx, plan)
-    return [queue for queue in queues if not plan.target(queue.name).slicings and queue.name not in asked]
+    program = programs.program(tx)
+    asked = _asked(tx, programs) if any(rule.unless is not None for rule in program.rules.values()) else set()
+    queues = [queue for queue in tx.queues.all() if queue.keep == Keep.SLICED and queue.name not in asked]
+    return [queue for queue in queues if not program.slicings_into(queue.name)]
 
 
-def _asked(tx: Transaction, plan: Plan) -> set[str]:
+def _asked(tx: Transaction, programs: Programs) -> set[str]:
     """The queues that are asked, when their time has come, whether something came that messages wait for."""
-    names: set[str] = set()
+    plan, names = programs.plan(tx), set[str]()
     for due, absence in plan.absences.items():
         states = [tx.queues.named_to_read(name) for name in (absence.waiting, due)]
         if any(state is not None and state.unprocessed for state in states):

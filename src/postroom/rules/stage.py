@@ -7,8 +7,8 @@ from collections.abc import Collection
 from postroom.engine.holding import Divided
 from postroom.engine.steps.stage import Share
 from postroom.engine.steps.watching import WatchingStage
-from postroom.rules.catalog import Programs
 from postroom.rules.compilation.plan import free_of
+from postroom.rules.programs import Programs
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
 

@@ -22,11 +22,12 @@ from postroom.rules.evaluation.arrivals import arrivals_of
 from postroom.rules.evaluation.evaluate import evaluate_alone
 from postroom.rules.evaluation.xquery_process import BoundedXQuery
 from postroom.rules.language.definitions import AnyDefinition
+from postroom.rules.programs import Programs, planned, read
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
 
 
-def tried_alone(store: Store, programs: catalog.Programs, queue: str, draft: Draft) -> Tried | None:
+def tried_alone(store: Store, programs: Programs, queue: str, draft: Draft) -> Tried | None:
     """What the rules in force would do with a message if it were sent to a queue now; None if no rule watches it."""
 
     def work(tx: Transaction) -> tuple[Plan, list[Arrival], Any]:
@@ -52,8 +53,8 @@ def tried(store: Store, proposed: Sequence[AnyDefinition], since: datetime | Non
         mine = {definition.name for definition in proposed if definition.what == "rule"}
         # Indexes that only the proposed rules need are not there: these rules read whole queues instead.
         mark = secrets.token_hex(4)
-        filled = frozenset(catalog.planned(tx, catalog.read(tx), 0, mark).indexes)
-        plan = catalog.planned(tx, program, 0, mark, filled)
+        filled = frozenset(planned(tx, read(tx), 0, mark).indexes)
+        plan = planned(tx, program, 0, mark, filled)
         watched = [queue for queue, queue_plan in plan.queues.items() if mine & set(queue_plan.rules)]
         messages = [stored for queue in watched for stored in tx.slices.queue(queue) if stored.sound]
         after = begins(since)

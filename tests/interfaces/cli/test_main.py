@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import postroom
 from postroom.interfaces.cli import main
 
 #: Half of a second by themselves: a command that is run needs them, its help does not.
@@ -65,6 +66,25 @@ def test_a_verb_of_one_capability_loads_no_other(tmp_path: Path) -> None:
         told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
         loaded = set(ast.literal_eval(told.stdout)) & {"rules", "flows", "spheres", "stations", "gateways"}
         assert wanted is None or loaded == wanted, use
+
+
+def test_looking_at_a_room_with_rules_compiles_none_of_them(tmp_path: Path) -> None:
+    program = "create queue a kind basic mode persistent create queue b kind basic mode persistent\n"
+    (tmp_path / "p.demaq").write_text(program + "create rule r for a if (/x) then do enqueue <y/> into b")
+    with postroom.open(str(tmp_path / "room.db")) as room:
+        room.load(tmp_path / "p.demaq")
+        room.send("a", "<x/>", format="xml")
+    script = "import sys, postroom\nwith postroom.open(sys.argv[1]) as room:\n"
+    script += "    lag = room.operations.overview().lags['rules']\n"
+    script += "    print(lag, room.engine.sweepable()['messages'], room.engine.sweep())\n"
+    script += "print([name for name in sys.modules if name.startswith(('postroom.rules.', 'postroom.stations.'))])"
+    command = [sys.executable, "-c", script, str(tmp_path / "room.db")]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.splitlines()
+    assert told[0] == "1 0 0"
+    loaded = ast.literal_eval(told[1])
+    assert "postroom.rules.programs" in loaded
+    assert not [name for name in loaded if name.startswith(("postroom.rules.compilation", "postroom.rules.evaluation"))]
+    assert "postroom.stations.procedures.interpreter" not in loaded
 
 
 def test_the_version_is_told_without_any_command() -> None:

@@ -8,8 +8,8 @@ from tests.rules.conftest import Load
 from postroom.engine.steps.effects import Arrival, Granule
 from postroom.limits import INDEXED_CHARS_MAX
 from postroom.room import Postroom
-from postroom.rules.catalog import Programs
 from postroom.rules.evaluation.arrivals import arrivals_of
+from postroom.rules.programs import Programs
 from postroom.store.kernel.transaction import Transaction
 
 QUEUES = "create queue a kind basic mode persistent create queue b kind basic mode persistent "

@@ -28,7 +28,6 @@ from postroom.rules.compilation.plan import (
     Target,
 )
 from postroom.rules.compilation.translation import (
-    SYSTEM,
     Composed,
     Surroundings,
     cast,
@@ -73,7 +72,7 @@ def compiled(
     masters = dict.fromkeys(program.collections, "<c/>") | dict(collections or {})
     # A worker reads the documents of a query it has not seen: other documents are another query.
     edition = blake2b("".join(masters.values()).encode(), digest_size=8).hexdigest()
-    targets = {name: target(program, name, indexes, mark) for name in _reachable(program)}
+    targets = {name: target(program, name, indexes, mark) for name in program.mentioned}
     queues = {
         queue: _queue_plan(program, arounds[queue], groups[queue], indexes, masters, edition)
         for queue in program.watched
@@ -123,16 +122,6 @@ def _groups(program: Program, around: Surroundings) -> Iterator[Group]:
         yield group
 
 
-def _reachable(program: Program) -> dict[str, None]:
-    """Every queue that the program says something about."""
-    names = dict.fromkeys(program.queues)
-    for definition in program.properties.values():
-        names.update(dict.fromkeys(definition.queues))
-    for queue in program.watched:
-        names.setdefault(queue)
-    return names
-
-
 def target(program: Program, queue: str, indexes: Mapping[str, Index], mark: str) -> Target:
     defined = program.queues.get(queue)
     properties = tuple(
@@ -145,16 +134,11 @@ def target(program: Program, queue: str, indexes: Mapping[str, Index], mark: str
         )
         for definition in program.properties_of(queue)
     )
-    slicings = [(slicing.name, slicing.property) for slicing in program.slicings_of(queue)]
-    slicings += [
-        (slicing.name, slicing.property) for slicing in program.slicings.values() if slicing.property in SYSTEM
-    ]
-    slicings = list(dict.fromkeys(slicings))  # a message that waits belongs to its connection, too
     mine = tuple(index.name for index in indexes.values() if index.queue == queue)
     made = Target(
         queue,
         properties,
-        tuple(slicings),
+        tuple((slicing.name, slicing.property) for slicing in program.slicings_into(queue)),
         mine,
         defined.schema_text if defined else None,
         echo=bool(defined and defined.kind == "echo"),
@@ -355,7 +339,7 @@ def _query(
     values = _valued(program, around.into, around)
     bodies = [(made, expression, rule.position.file) for rule, body in group.rules for made, expression in body.pieces]
     sources = sources_of(quick, _declared(around, group.bodies), values, bodies)
-    foreign = frozenset(queue for queue in _reachable(program) if _foreign(program, queue, known))
+    foreign = frozenset(queue for queue in program.mentioned if _foreign(program, queue, known))
     return Query(quick, text(careful=True), sources, group.numbers, foreign, _libraries(known), _users(group))
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.model.definitions import Definition, Position
 from postroom.rules.language.edits import line_column
-from postroom.rules.language.prolog import Prolog, prolog
+
+if TYPE_CHECKING:
+    from postroom.rules.language.prolog import Prolog
 
 KIND = "rules"  # the kind of these definitions in the catalog
 
@@ -226,6 +228,11 @@ class Program:
 
     def prolog(self, module: str) -> Prolog:
         """What the declarations of a module say."""
+        from postroom.rules.language.prolog import (  # it reads XQuery; a program that is looked at needs none
+            Prolog,
+            prolog,
+        )
+
         known = self.modules.get(module)
         return prolog(known.prolog.text) if known is not None and known.prolog is not None else Prolog()
 
@@ -241,6 +248,23 @@ class Program:
         # The connection of a message goes over to whatever rules make of it, in any queue; but what is in an outgoing
         # gateway waits for its partner, and what is in an echo queue for its time.
         return tuple(queue.name for queue in self.queues.values() if queue.kind in ("basic", "incomingGateway"))
+
+    def slicings_into(self, queue: str) -> list[SlicingDefinition]:
+        """The slicings that may hold messages of a queue; one by connection holds those that wait in it, too."""
+        slicings = {slicing.name: slicing for slicing in self.slicings_of(queue)}
+        others = (slicing for slicing in self.slicings.values() if slicing.property not in self.properties)
+        by_system = {slicing.name: slicing for slicing in others}
+        return list((slicings | by_system if by_system and queue in self.mentioned else slicings).values())
+
+    @property
+    def mentioned(self) -> dict[str, None]:
+        """Every queue that the program says something about."""
+        names = dict.fromkeys(self.queues)
+        for definition in self.properties.values():
+            names.update(dict.fromkeys(definition.queues))
+        for queue in self.watched:
+            names.setdefault(queue)
+        return names
 
     def properties_of(self, queue: str) -> list[PropertyDefinition]:
         return [definition for definition in self.properties.values() if queue in definition.queues]
@@ -280,6 +304,12 @@ class Program:
         ]
         # An error in handling errors goes one level up, never back into the queue it came from.
         return [*dict.fromkeys(level for level in levels if level and level != queue), SYSTEM_ERRORS]
+
+    def every_error_queue(self) -> list[str]:
+        """Every queue that may take error messages; the built-in one takes those of arcs, too."""
+        ladders = [self.error_queues(queue, None) for queue in [*self.watched, *self.queues]]
+        ladders += [self.error_queues(queue, rule.name) for queue in self.watched for rule in self.rules_of(queue)]
+        return list(dict.fromkeys([SYSTEM_ERRORS, *(name for ladder in ladders for name in ladder)]))
 
 
 def as_catalog(definition: AnyDefinition) -> Definition:

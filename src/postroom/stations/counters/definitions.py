@@ -22,8 +22,8 @@ from postroom.stations.places.names import mailbox
 from postroom.stations.versions import ByVersion, load
 from postroom.store.kernel.queues import CLOSED, MAILBOX, Queue
 from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.definitions import COUNTER
 
-KIND = "counter"
 WATCHER = "counters"  # who takes the messages of a queue
 _NOWHERE = Position("counter", 1)
 _SHAPE = "counter NAME at STATION takes TYPE from QUEUE, or: counter NAME at STATION gives to QUEUE"
@@ -213,7 +213,7 @@ class Counters:
 
 def kept(tx: Transaction, version: int | None = None) -> list[Kept]:
     """Every counter, in the order of definition."""
-    return [_kept(definition) for definition in tx.definitions.of_kind(KIND, version)]
+    return [_kept(definition) for definition in tx.definitions.of_kind(COUNTER, version)]
 
 
 def named(tx: Transaction, name: str) -> Kept:
@@ -267,8 +267,8 @@ def load_within(tx: Transaction, new: Sequence[Counter], subject: Subject, files
     check(subject)
     before = _sources(tx)
     bodies = {counter.name: {"text": str(counter), "queue": subject.place(counter)} for counter in new}
-    wanted = [Definition(KIND, counter.name, bodies[counter.name], counter.position) for counter in new]
-    loaded = load(tx, KIND, wanted, files, "counter ")
+    wanted = [Definition(COUNTER, counter.name, bodies[counter.name], counter.position) for counter in new]
+    loaded = load(tx, COUNTER, wanted, files, "counter ")
     if loaded.added or loaded.changed:
         _watch(tx, before)
         _furnish(tx, [mailbox(counter.station) for counter in new])
@@ -287,7 +287,7 @@ def remove(tx: Transaction, name: str) -> None:
     """Messages stay where they are."""
     named(tx, name)
     before = _sources(tx)
-    tx.definitions.change(KIND, [name], [], {"removed": name})
+    tx.definitions.change(COUNTER, [name], [], {"removed": name})
     _watch(tx, before)
     tx.wake()
 

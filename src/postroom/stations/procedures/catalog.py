@@ -17,8 +17,7 @@ from postroom.stations.procedures.language import procedures as read_procedures
 from postroom.stations.procedures.plan import Desk, Plan, planned
 from postroom.stations.versions import ByVersion, load
 from postroom.store.kernel.transaction import Transaction
-
-KIND = "procedure"
+from postroom.store.tables.definitions import PROCEDURE
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class Procedures:
     def __init__(self, forms: Forms) -> None:
         self.forms = forms
         self._known = ByVersion(lambda tx: desks(kept(tx), forms.now(tx)))
-        self._any = ByVersion(lambda tx: bool(tx.definitions.of_kind(KIND)))
+        self._any = ByVersion(lambda tx: bool(tx.definitions.of_kind(PROCEDURE)))
 
     def any(self, tx: Transaction) -> bool:
         """Whether there are procedures at all, enabled or not."""
@@ -60,14 +59,14 @@ class Procedures:
 def kept(tx: Transaction, version: int | None = None) -> list[KeptProcedure]:
     """Every procedure, in the order in which they were first defined: a new version stands where the old one did."""
     procedures = [
-        (_first(tx, definition.name), _kept(definition)) for definition in tx.definitions.of_kind(KIND, version)
+        (_first(tx, definition.name), _kept(definition)) for definition in tx.definitions.of_kind(PROCEDURE, version)
     ]
     return [procedure for _, procedure in sorted(procedures, key=lambda pair: pair[0])]
 
 
 def _first(tx: Transaction, name: str) -> tuple[int, str, int]:
     """When and where a procedure was first defined."""
-    first = tx.definitions.history(KIND, name)[0]
+    first = tx.definitions.history(PROCEDURE, name)[0]
     place = first.position
     return first.since, "" if place is None else place.file, 0 if place is None else place.line
 
@@ -145,8 +144,8 @@ def load_within(tx: Transaction, procedures: Sequence[Procedure], files: Sequenc
     """Add procedures, and new versions of them; what is not named stays, and what is disabled stays so."""
     disabled = {present.procedure.name for present in kept(tx) if not present.enabled}
     bodies = {new.name: {"text": str(new), "disabled": new.name in disabled} for new in procedures}
-    wanted = [Definition(KIND, new.name, bodies[new.name], new.position) for new in procedures]
-    return load(tx, KIND, wanted, files)
+    wanted = [Definition(PROCEDURE, new.name, bodies[new.name], new.position) for new in procedures]
+    return load(tx, PROCEDURE, wanted, files)
 
 
 def set_enabled(tx: Transaction, name: str, enabled: bool) -> bool:
@@ -155,12 +154,12 @@ def set_enabled(tx: Transaction, name: str, enabled: bool) -> bool:
     if present.enabled == enabled:
         return False
     body = {"text": str(present.procedure), "disabled": not enabled}
-    tx.definitions.change(KIND, [], [Definition(KIND, name, body, present.where)], {"enabled": enabled})
+    tx.definitions.change(PROCEDURE, [], [Definition(PROCEDURE, name, body, present.where)], {"enabled": enabled})
     tx.wake()
     return True
 
 
 def remove(tx: Transaction, name: str) -> None:
     named(tx, name)
-    tx.definitions.change(KIND, [name], [], {"removed": name})
+    tx.definitions.change(PROCEDURE, [name], [], {"removed": name})
     tx.wake()

@@ -18,6 +18,9 @@ from postroom.store.kernel.session import Row, Session
 COLLECTION = "collection"
 #: The kind of what flow graphs consist of.
 FLOW = "flow"
+#: Of stations; who only asks whether there are any need not know how they are read.
+PROCEDURE = "procedure"
+COUNTER = "counter"
 
 _VERSION = "SELECT coalesce(max(version), 0) FROM versions"
 _NEW_VERSION = "INSERT INTO versions (version, at, actor, note) VALUES (?, ?, ?, ?)"
