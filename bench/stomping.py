@@ -1,17 +1,17 @@
 """Sends over STOMP, each with a receipt that is written after the commit, by 16 clients at once.
 
-python bench/stomping.py            16 clients, 10,000 sends each round
-python bench/stomping.py --quick    a few, to see that it runs
+python bench/stomping.py [FOLDER]            16 clients, 10,000 sends each round
+python bench/stomping.py --quick [FOLDER]    a few, to see that it runs
 
-Beside it: a bare server that reads frames and writes receipts without a store, and, where ``rabbitmq-server`` with its
-STOMP plugin listens on port 61613 (guest/guest), the same sends as persistent messages there.
+Beside it, in the same rounds and by the same clients: a bare server that reads frames and writes receipts without a
+store, and, where ``rabbitmq-server`` is installed, a RabbitMQ that is started for it, with a durable queue and
+persistent messages. Its receipt, too, is written when the message is on disk; both have their files in one folder.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import socket
 import statistics
 import subprocess
 import sys
@@ -26,11 +26,11 @@ import uvloop
 
 import postroom
 from machine import processor_seconds
+from rabbit import rabbit
 
 CLIENTS = 16
 GOAL = 3_000
 BODY = b"x" * 100
-RABBIT = 61_613
 BARE = """
 import asyncio, contextlib, uvloop
 from postroom.interfaces.stomp.frames import Parser, written
@@ -114,12 +114,33 @@ def server(*words: str) -> Iterator[tuple[int, int]]:
             child.terminate()
 
 
-def has_rabbit() -> bool:
-    try:
-        with socket.create_connection(("127.0.0.1", RABBIT), timeout=1):
-            return True
-    except OSError:
-        return False
+class Rates:
+    """What one server did, round by round."""
+
+    def __init__(self, port: int, pid: int, login: str, passcode: str) -> None:
+        self._port, self._pid, self._login, self._passcode = port, pid, login, passcode
+        self.rates, self._slow, self._work = (list[float]() for _ in range(3))
+
+    def work(self, count: int, *, counts: bool) -> None:
+        """One round; the first one warms up, and does not count."""
+        before = processor_seconds(self._pid)
+        rate, times = uvloop.run(load(self._port, self._login, self._passcode, "/queue/orders", count))
+        if counts:
+            self.rates.append(rate)
+            self._slow.append(sorted(times)[int(len(times) * 0.99)] * 1000)
+            self._work.append((processor_seconds(self._pid) - before) * 1000 / count)
+
+    @property
+    def rate(self) -> float:
+        return statistics.median(self.rates)
+
+    @property
+    def slow(self) -> str:
+        return f"{statistics.median(self._slow):.1f} ms"
+
+    @property
+    def processor(self) -> str:
+        return f"{statistics.median(self._work):.3f} ms"
 
 
 def measure(folder: Path, count: int, rounds: int) -> None:
@@ -129,39 +150,34 @@ def measure(folder: Path, count: int, rounds: int) -> None:
         room.flows.add_principal("bench", "secret")
         room.access.grant("bench", "send", "orders")
         token = room.access.create_token("bench", "bench")
-    ours, bare, rabbit, slowest, work = (list[float]() for _ in range(5))
     words = ("-m", "postroom", "serve", "--room", url, "--port", "0", "--stomp", "0")
-    with server(*words) as (port, pid), server("-c", BARE) as (other, _):
+    with server(*words) as (port, pid), server("-c", BARE) as (other, bare_pid), rabbit(folder / "rabbit") as broker:
+        ours, bare = Rates(port, pid, "bench", token), Rates(other, bare_pid, "bench", token)
+        theirs = Rates(broker.port, broker.pid, "guest", "guest")
         for number in range(rounds + 1):
-            worked = processor_seconds(pid)
-            served, times = uvloop.run(load(port, "bench", token, "/queue/orders", count))
-            worked = (processor_seconds(pid) - worked) * 1000 / count
-            without, _ = uvloop.run(load(other, "bench", token, "/queue/orders", count))
-            theirs = uvloop.run(load(RABBIT, "guest", "guest", "/queue/orders", count))[0] if has_rabbit() else 0.0
-            if number:  # the first one warms up
-                ours.append(served)
-                bare.append(without)
-                rabbit.append(theirs)
-                work.append(worked)
-                slowest.append(sorted(times)[int(len(times) * 0.99)] * 1000)
-    served, without = statistics.median(ours), statistics.median(bare)
-    span = f"({min(ours):,.0f}–{max(ours):,.0f}); goal {GOAL:,}"
-    print(f"sends over STOMP with receipts, {CLIENTS} clients: {served:,.0f}/s {span}")
-    print(f"processor time of the server: {statistics.median(work):.3f} ms for each send")
-    print(f"bare server, no store: {without:,.0f}/s; ratio {served / without:.2f}")
-    print(f"99th percentile: {statistics.median(slowest):.1f} ms")
-    if any(rabbit):
-        theirs = statistics.median(rabbit)
-        print(f"RabbitMQ: {theirs:,.0f}/s; ratio {served / theirs:.2f}")
+            for each in (ours, bare, *([theirs] if broker else [])):
+                each.work(count, counts=number > 0)
+    span = f"({min(ours.rates):,.0f}–{max(ours.rates):,.0f}); goal {GOAL:,}"
+    print(f"sends over STOMP with receipts, {CLIENTS} clients: {ours.rate:,.0f}/s {span}")
+    print(f"processor time of the server: {ours.processor} for each send")
+    print(f"bare server, no store: {bare.rate:,.0f}/s; ratio {ours.rate / bare.rate:.2f}")
+    print(f"99th percentile: {ours.slow}")
+    if broker:
+        ratios = [mine / their for mine, their in zip(ours.rates, theirs.rates, strict=True)]
+        span = f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
+        print(f"RabbitMQ, the same clients: {theirs.rate:,.0f}/s; ratio {span}")
+        print(f"RabbitMQ, its processor time: {theirs.processor} for each send; 99th percentile {theirs.slow}")
     else:
-        print("RabbitMQ: not installed (apt-get install rabbitmq-server; rabbitmq-plugins enable rabbitmq_stomp)")
+        print(f"RabbitMQ: skipped, it {broker.why}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a few sends")
-    quick = parser.parse_args().quick
-    with tempfile.TemporaryDirectory() as folder:
+    parser.add_argument("folder", nargs="?", type=Path, help="where the files are while it runs")
+    given = parser.parse_args()
+    quick = given.quick
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         measure(Path(folder), 200 if quick else 10_000, 1 if quick else 3)
 
 

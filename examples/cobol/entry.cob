@@ -32,11 +32,12 @@
                STOP RUN.
            IF TYPED = "END"
                SEND DESK WITH EMI
+               PERFORM CHECK-STATUS
                DISPLAY "SENT"
            ELSE
                SEND DESK FROM TYPED WITH ESI
+               PERFORM CHECK-STATUS
                DISPLAY "KEPT".
-           PERFORM CHECK-STATUS.
            GO TO NEXT-LINE.
        CHECK-STATUS.
            IF DESK-STATUS NOT = "00" AND DESK-STATUS NOT = "10"

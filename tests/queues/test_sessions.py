@@ -6,6 +6,7 @@ import pytest
 
 from postroom.errors import BodyTooLarge, OutputFailed
 from postroom.limits import BODY_BYTES_MAX
+from postroom.queues.results import Received
 from postroom.queues.segments import Area, End
 from postroom.queues.sessions import QueueSession
 from postroom.room import Postroom
@@ -142,3 +143,51 @@ def test_what_was_received_is_given_back_while_the_program_goes_on(room: Postroo
     assert session.receive(OUT, segment=True).message.body == "one"  # type: ignore[union-attr]
     session.send([OTHER], "", End.MESSAGE)  # what was sent in part is still there
     assert bodies(room, "other") == ["part"]
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_message_that_is_being_read_goes_on_if_one_before_it_comes_back(room: Postroom, keep: bool) -> None:
+    """The reader of the first dies while another has begun the second: what that one reads is of the second alone."""
+    room.queues.create("in", keep_processed=keep)
+    room.queues.send_segments("in", ["A1", "A2"])
+    room.queues.send_segments("in", ["B1", "B2", "B3"])
+    first, second, third = (room.queues.session() for _ in range(3))
+
+    def read(session: QueueSession, area: Area | None = None, *, segment: bool = True) -> str:
+        message = session.receive(IN, area=area, segment=segment, wait=0).message
+        assert message is not None
+        return message.body
+
+    assert [read(first), read(first), read(second)] == ["A1", "A2", "B1"]
+    first.close(orderly=False)
+    assert [read(second), read(second)] == ["B2", "B3"]
+    assert read(third, segment=False) == "A1A2"
+    second.close(orderly=False)
+    rest = Area(4)
+    assert read(second, rest, segment=False) == "B1B2"  # an area that is too short
+    third.close(orderly=False)
+    assert read(second, rest, segment=False) == "B3"
+    second.close()
+    assert bodies(room, "in") == ["A1A2"]
+    assert room.journal.verify().differences == ()
+
+
+def test_a_receiver_that_confirms_what_it_wrote_goes_on_if_a_message_before_comes_back(room: Postroom) -> None:
+    room.queues.create("in")
+    room.queues.send_segments("in", ["A1", "A2"])
+    room.queues.send_segments("in", ["B1", "B2"])
+    other = room.queues.session()
+    other.receive(IN)
+    written: list[str] = []
+
+    def write(received: Received) -> None:
+        assert received.message is not None
+        written.append(received.message.body)
+
+    room.receive("in", segment=True, deliver=write)
+    other.close(orderly=False)
+    room.receive("in", segment=True, deliver=write)
+    assert (written, bodies(room, "in")) == (["B1", "B2"], ["A1A2"])
+    room.receive("in", deliver=write)
+    assert (written[-1], bodies(room, "in")) == ("A1A2", [])
+    assert room.journal.verify().differences == ()

@@ -161,8 +161,8 @@ class ReceiveVerbs(QueueUser):
             reference = queue.lock_reference or ""
             locks.keep(tx, queue, self._user, reference, taken.stored.key, *taken.then)
             return True
-        stored = tx.messages.head(queue)
-        if stored is None or stored.key != taken.stored.key:
+        stored = tx.messages.waiting(queue, taken.stored.key)
+        if stored is None:
             return False
         tx.messages.take(queue, stored)
         _unlock(tx, queue)
@@ -229,9 +229,12 @@ class ReceiveVerbs(QueueUser):
             policy = tx.policies.of(stale)
             restored = self._leasing.refresh(tx, stale, policy, owners=True)
             queue = tx.queues.locked(stale.id) if restored else stale
+            begun = self._begun(tx, queue, asked.where)
             if not queue.releases:
                 held.append(queue.name)
                 reason = Hold(queue.hold).label
+            elif begun is not None:
+                return self._release(tx, queue, begun, asked, tuple(passed), tuple(held))
             elif asked.where is not None and not selecting.claim(tx, queue, asked.where, 1, policy):
                 passed.append(queue.name)
             elif policy.ordered and not tx.deliveries.claim(queue, 1, policy):
@@ -240,7 +243,7 @@ class ReceiveVerbs(QueueUser):
                 _check_empty(tx, queue)
                 passed.append(queue.name)
             else:
-                return self._release(tx, queue, asked, tuple(passed), tuple(held))
+                return self._release(tx, queue, None, asked, tuple(passed), tuple(held))
         if held and not passed:
             level = typed_level(tx, path_of(tx, names)) or held[0]
             raise QueueHeld(queue=shown(names), hold=reason, verb="release", level=level)
@@ -268,13 +271,28 @@ class ReceiveVerbs(QueueUser):
         for queue in queues:
             yield live(tx, queue, names)
 
+    def _begun(self, tx: Transaction, queue: Queue, where: Selector | None) -> Stored | None:
+        """The message that this user is reading: it goes on, also if one that stands before it has come back."""
+        if queue.lock_owner != self._user.owner or queue.lock_message is None or not locks.is_held(tx, queue):
+            return None
+        stored = tx.messages.waiting(queue, queue.lock_message)
+        return stored if stored is not None and (where is None or where.chooses(stored.properties)) else None
+
     def _release(
-        self, tx: Transaction, queue: Queue, asked: _Asked, passed: tuple[str, ...], held: tuple[str, ...]
+        self,
+        tx: Transaction,
+        queue: Queue,
+        begun: Stored | None,
+        asked: _Asked,
+        passed: tuple[str, ...],
+        held: tuple[str, ...],
     ) -> Received | MessageCorrupt:
-        """Give out the head of a queue, whole or its next segment."""
+        """Give out what was begun, else the head of a queue, whole or its next segment."""
         queue = locks.enter(tx, queue, self._user)
         where, policy = asked.where, tx.policies.of(queue)
-        stored = tx.messages.head(queue) if where is None else selecting.claim(tx, queue, where, 1, policy)[0]
+        stored = begun
+        if stored is None:
+            stored = tx.messages.head(queue) if where is None else selecting.claim(tx, queue, where, 1, policy)[0]
         if stored is None:
             raise StoreCorrupt(why=f"{queue.name} counts {queue.unprocessed} messages and has none. {MEND}")
         if not stored.sound:

@@ -104,6 +104,31 @@ def test_a_message_restarts_at_its_first_segment_if_its_reader_is_killed(
         assert room.journal.verify().differences == ()
 
 
+def test_a_reader_goes_on_with_its_message_if_the_reader_of_the_one_before_is_killed(
+    program: Program, url: str, tmp_path: Path
+) -> None:
+    with postroom.open(url) as room:
+        for texts in (["A-ONE", "A-TWO"], ["B-ONE", "B-TWO", "B-THREE"]):
+            room.queues.send_segments("ORDERS", texts)
+    first, second = (start(program(EXAMPLES / "segments.cob"), url, tmp_path) for _ in range(2))
+    for reader, texts in ((first, ["00 1 0005 A-ONE", "00 2 0005 A-TWO"]), (second, ["00 1 0005 B-ONE"])):
+        say(reader, "ORDERS")
+        for text in texts:
+            say(reader, "")
+            assert hear(reader) == text
+    first.kill()
+    first.wait()
+    with postroom.open(url) as room:
+        until(lambda: room.count().queues[0].unprocessed == 2)
+    for text in ("00 1 0005 B-TWO", "00 2 0007 B-THREE", "00 1 0005 A-ONE", "00 2 0005 A-TWO", "NO DATA"):
+        say(second, "")
+        assert hear(second) == text
+    say(second, "STOP")
+    assert second.wait(60) == 0
+    with postroom.open(url) as room:
+        assert room.journal.verify().differences == ()
+
+
 @pytest.mark.slow
 def test_what_a_killed_program_received_is_back_and_what_an_ended_one_received_is_not(
     program: Program, url: str, tmp_path: Path

@@ -14,7 +14,7 @@ import pytest
 
 import postroom
 from postroom.interfaces.cobol import building
-from postroom.interfaces.cobol.precompiler import Options
+from postroom.interfaces.cobol.precompiler import Options, precompile
 
 HEAD = """IDENTIFICATION DIVISION.
 PROGRAM-ID. NESTED.
@@ -107,8 +107,12 @@ class Nesting:
             yield end
 
 
+#: The compiler takes minutes for one program of them all.
+MANY = [range(first, first + 60) for first in range(60, 1_500, 60)]
+
+
 @pytest.mark.parametrize(
-    "seeds", [range(60), pytest.param(range(60, 1_500), marks=pytest.mark.slow)], ids=["some", "many"]
+    "seeds", [range(60), *(pytest.param(seeds, marks=pytest.mark.slow) for seeds in MANY)], ids=lambda seeds: seeds[0]
 )
 def test_a_receive_ends_where_the_text_ends_it(cobc: str, tmp_path: Path, seeds: range) -> None:
     expected: list[str] = []
@@ -133,3 +137,28 @@ def test_a_receive_ends_where_the_text_ends_it(cobc: str, tmp_path: Path, seeds:
     ran = subprocess.run([str(program)], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.split("\n")[:-1] == expected
+
+
+def test_a_phrase_is_of_the_innermost_statement_that_lacks_it(tmp_path: Path) -> None:
+    """The second NOT ON OVERFLOW is of the outer STRING: it ends the RECEIVE, and ELSE has no END-IF to write."""
+    file = tmp_path / "phrases.cob"
+    file.write_text(
+        HEAD
+        + """    IF YES = 1
+        STRING "a" DELIMITED BY SIZE INTO B ON OVERFLOW
+            RECEIVE SOME MESSAGE INTO A NO DATA
+                DISPLAY "1"
+            WITH DATA
+                STRING "b" DELIMITED BY SIZE INTO B ON OVERFLOW DISPLAY "2" NOT ON OVERFLOW DISPLAY "3"
+        NOT ON OVERFLOW
+            DISPLAY "4"
+        END-STRING
+    ELSE
+        DISPLAY "5"
+    END-IF.
+    STOP RUN.
+"""
+    )
+    text = precompile(file)
+    assert text.count("END-IF") == 1
+    assert "    ELSE\n" in text

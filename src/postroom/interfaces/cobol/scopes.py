@@ -8,7 +8,7 @@ ourselves, and to know them, the IFs that are open have to be known.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from postroom.interfaces.cobol.tokens import Token
 
@@ -44,6 +44,7 @@ class _Statement:
     verb: str
     nesting: bool  # it has statements within it, and is open until something ends it
     alternative: bool = False  # it has its ELSE, or its second phrase
+    phrases: set[str] = field(default_factory=set)  # that it has and can have once
 
 
 class Scopes:
@@ -61,7 +62,7 @@ class Scopes:
             return self._go_past_else()
         elif word in _PHRASES:
             if self._begins_phrase(tokens, at):
-                self._go_past_phrase(_PHRASES[word])
+                self._go_past_phrase(word, negated=_is_negated(tokens, at))
         elif word.startswith("END-"):
             return self._go_past_end(word.removeprefix("END-"))
         elif word in _VERBS and (before, word) not in _NO_VERBS:
@@ -123,17 +124,24 @@ class Scopes:
         self._open.pop()
         return _ended(within) if verb == "IF" else ""
 
-    def _go_past_phrase(self, verbs: Set[str]) -> None:
-        place = self._find(verbs)
+    def _go_past_phrase(self, word: str, *, negated: bool) -> None:
+        """It is of the innermost statement that lacks it: one that has it already ends here."""
+        phrase = f"NOT {word}" if negated else word
+        place = self._find(_PHRASES[word], without=phrase)
         if place is not None:
             self._drop_within(place)
             self._open[place].nesting = True
+            if word != "WHEN":
+                self._open[place].phrases.add(phrase)
 
-    def _find(self, verbs: Set[str], *, lacking: bool = False) -> int | None:
-        """The place of the innermost statement of these verbs; of those without a second part, if asked for."""
-        places = range(len(self._open) - 1, -1, -1)
-        fits = (at for at in places if self._open[at].verb in verbs and not (lacking and self._open[at].alternative))
-        return next(fits, None)
+    def _find(self, verbs: Set[str], *, lacking: bool = False, without: str = "") -> int | None:
+        """The place of the innermost statement of these verbs; of those without a second part, or without a phrase."""
+        for at in range(len(self._open) - 1, -1, -1):
+            statement = self._open[at]
+            had = (lacking and statement.alternative) or without in statement.phrases
+            if statement.verb in verbs and not had:
+                return at
+        return None
 
     def _drop_within(self, place: int) -> list[str]:
         """End what is open within a statement; answers with its verbs."""
@@ -149,6 +157,12 @@ def may_follow(token: Token) -> bool:
 
 def _ended(verbs: Iterable[str]) -> str:
     return "END-IF " * sum(verb in _IFS for verb in verbs)
+
+
+def _is_negated(tokens: Sequence[Token], at: int) -> bool:
+    """Whether the phrase of a word is that of ``NOT``: ``NOT ON SIZE ERROR``, ``NOT INVALID``."""
+    before = [token.word for token in tokens[max(0, at - 2) : at]]
+    return before[-1:] == ["NOT"] or before in (["NOT", "ON"], ["NOT", "AT"])
 
 
 def _is_inline(tokens: Sequence[Token], at: int) -> bool:

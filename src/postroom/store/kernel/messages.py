@@ -40,6 +40,7 @@ _ANY = "SELECT key FROM messages LIMIT 1"
 _FROM = "FROM messages m JOIN queues q ON q.id = m.queue "
 _SELECT = f"SELECT {STORED} {_FROM}"
 _FIND = _SELECT + "WHERE m.key = ?"
+_WAITING = _SELECT + "WHERE m.key = ? AND m.queue = ? AND m.state = 1"
 _FIND_MANY = _SELECT + "WHERE m.key IN " + NUMBERS
 _PAGE = _SELECT + "WHERE m.queue = ? AND m.state = ? AND m.position > ? ORDER BY m.position LIMIT ?"
 # By their keys: what an index over queues hides is still among the newest messages of all.
@@ -294,6 +295,10 @@ class Messages(MessageRows):
 
     def find(self, key: int) -> Stored | None:
         return self._session.one(record, _FIND, (key,))
+
+    def waiting(self, queue: Queue, key: int) -> Stored | None:
+        """An unprocessed message of a queue, wherever it stands; None if it has left."""
+        return self._session.one(record, _WAITING, (key, queue.id))
 
     def find_many(self, keys: Sequence[int]) -> dict[int, Stored]:
         """Those of these keys that are there."""
