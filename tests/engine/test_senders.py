@@ -172,7 +172,7 @@ def test_a_second_one_is_refused(room: Postroom, url: str) -> None:
 def test_one_room_sends_once_at_a_time_beside_its_engine(room: Postroom) -> None:
     """Both are of one process and one room, and are told apart all the same."""
     sink = Sink()
-    room._parts.runner._gateways = (Into(sink, "engine"),)
+    room._parts.runner._gateways = (Into(sink, "engine", 0.2),)
     room._parts.senders._gateways = lambda: [Into(sink, "senders")]
     with beside(room.run, room.stop) as of_engine:
         put(room, 0, 40)
