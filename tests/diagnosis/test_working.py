@@ -83,6 +83,29 @@ def test_an_engine_that_has_gone_silent(timed: Postroom, clock: HandClock, owner
     assert "should have renewed its lease before 2027-01-15T08:00:15" in found.what
 
 
+def test_senders_that_run_and_that_have_gone_silent(timed: Postroom, clock: HandClock, told: Told) -> None:
+    timed.store.transact("lease", lambda tx: tx.leases.acquire("senders", "elsewhere/7/1", 15))
+    (runs,) = told(timed, "engine")
+    assert (runs.level, runs.what) == (Level.OK, "process 7 on elsewhere sends, under number 1")
+    clock.pass_by(16)
+    (silent,) = told(timed, "engine")
+    assert (silent.level, silent.where) == (Level.WARNING, "lease senders")
+    assert silent.what.startswith("the senders' process (process 7 on elsewhere) should have renewed its lease before ")
+    assert silent.what.endswith("; nobody sends")
+    timed.store.transact("lease", lambda tx: tx.leases.acquire("engine", "elsewhere/8/1", 15))
+    silent, _ = told(timed, "engine")
+    assert silent.what.endswith("; the engine sends")
+
+
+def test_senders_that_were_killed(room: Postroom, told: Told) -> None:
+    said = "from postroom.store.kernel.owner import process_token; print(process_token())"
+    gone = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout.strip()
+    room.store.transact("lease", lambda tx: tx.leases.acquire("senders", gone, 600))
+    (ended,) = told(room, "engine")
+    assert (ended.level, ended.do) == (Level.WARNING, "postroom run --senders")
+    assert ended.what.endswith("has ended without releasing its lease; nobody sends")
+
+
 def test_messages_that_wait_with_no_engine(timed: Postroom, clock: HandClock, tmp_path: Path, told: Told) -> None:
     load(timed, tmp_path, RULE)
     assert fine(told(timed, "waiting"))
@@ -128,6 +151,9 @@ def test_effects_that_fail_or_that_nobody_does(
     (late,) = told(timed, "outbox")
     assert late.what == "effect 1 (false for INP_0000) is due since 2027-01-15T08:00:00.000000Z, and no engine runs"
     assert late.do == "postroom run"
+    fence = timed.store.transact("lease", lambda tx: tx.leases.acquire("senders", "elsewhere/7/1", 60))
+    assert told(timed, "outbox")[0].what.endswith(", though process 7 on elsewhere sends")
+    timed.store.transact("release-lease", lambda tx: tx.leases.release("senders", fence))
     timed.run_until_idle()
     (failed,) = told(timed, "outbox")
     assert (failed.level, failed.do) == (Level.WARNING, "postroom outbox retry 1, or: postroom outbox drop 1")

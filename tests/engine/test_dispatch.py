@@ -8,7 +8,7 @@ from time import monotonic, sleep
 import pytest
 
 from postroom.engine.dispatch import Dispatch, Gateway, Outcome
-from postroom.engine.holding import LEASE
+from postroom.engine.effects_lease import EffectsLease
 from postroom.room import Postroom
 from postroom.store.kernel.outbox import Effect
 
@@ -35,14 +35,13 @@ def put(room: Postroom, *said: str) -> None:
 
 
 def run(room: Postroom, way: Notes, until: int) -> tuple[int, list[tuple[str, bool, bool]]]:
-    fence = room.store.transact("lease", lambda tx: tx.leases.acquire(LEASE, "tester", 600))
     told: list[tuple[str, bool, bool]] = []
 
     def report(effect: Effect, outcome: Outcome, again: bool) -> None:
         told.append((str(effect.payload["say"]), outcome.done, again))
 
     late = monotonic() + 20
-    with Dispatch(room.store, [way], fence, report) as dispatch:
+    with Dispatch(room.store, [way], EffectsLease(room.store, "tester"), report) as dispatch:
         while len(told) < until and monotonic() < late:
             dispatch.check()
             sleep(0.01)
@@ -68,8 +67,7 @@ def test_what_fails_is_tried_again(room: Postroom, monkeypatch: pytest.MonkeyPat
 
 def test_without_effects_there_is_no_thread(room: Postroom) -> None:
     before = threading.active_count()
-    fence = room.store.transact("lease", lambda tx: tx.leases.acquire(LEASE, "tester", 600))
-    with Dispatch(room.store, [Notes()], fence, None) as dispatch:
+    with Dispatch(room.store, [Notes()], EffectsLease(room.store, "tester"), None) as dispatch:
         dispatch.check()
         assert threading.active_count() == before
     assert dispatch.tried == 0

@@ -536,10 +536,10 @@ def test_an_engine_whose_lease_was_taken_over_in_a_step_cannot_commit_it(room: P
 
 SLEEPER = """
 import sys, time, postroom
-from postroom.engine import runner
+from postroom.engine import beating, runner
 from tests.faults.here import HereShare, HereStage
 
-runner.ENGINE_LEASE_SECONDS = 1.0
+beating.ENGINE_LEASE_SECONDS = runner.ENGINE_LEASE_SECONDS = 1.0
 evaluate = HereShare.evaluate
 
 def slowly(self, *arguments):

@@ -6,8 +6,9 @@ import os
 import subprocess
 import sys
 
+from postroom.engine.effects_lease import SENDERS
 from postroom.engine.holding import LEASE
-from postroom.engine.presence import State, presence
+from postroom.engine.presence import State, presence, senders
 from postroom.room import Postroom
 from postroom.store.kernel.owner import process_token
 
@@ -29,3 +30,11 @@ def test_one_that_is_silent_may_live_and_one_whose_process_is_gone_has_ended(roo
     gone = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout.strip()
     room.store.transact("lease", lambda tx: tx.leases.acquire(LEASE, gone, 600))
     assert room.store.read(presence).state is State.ENDED
+
+
+def test_senders_are_told_apart_from_the_engine(room: Postroom) -> None:
+    assert room.store.read(senders).state is State.FREE
+    room.store.transact("lease", lambda tx: tx.leases.acquire(SENDERS, "elsewhere/7/1/1/senders", 600))
+    found = room.store.read(senders)
+    assert (found.state, found.owner, found.number) == (State.RUNS, "process 7 on elsewhere", 1)
+    assert room.store.read(presence).state is State.FREE

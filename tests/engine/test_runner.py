@@ -167,7 +167,7 @@ def test_two_threads_of_one_room_are_two_engines(triggered: Postroom) -> None:
 def test_an_idle_engine_that_lost_its_lease_says_so(
     triggered: Postroom, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postroom.engine.runner.ENGINE_LEASE_SECONDS", 0.5)
+    monkeypatch.setattr("postroom.engine.beating.ENGINE_LEASE_SECONDS", 0.5)
     errors: list[BaseException] = []
 
     def run() -> None:
@@ -185,23 +185,29 @@ def test_an_idle_engine_that_lost_its_lease_says_so(
     assert len(errors) == 1
 
 
-def test_an_engine_that_lost_its_lease_cannot_record_a_result(triggered: Postroom, url: str, marks: Path) -> None:
+def test_an_engine_that_lost_the_effects_cannot_record_a_result_and_goes_on(triggered: Postroom, url: str) -> None:
     triggered.send("INP_0000", "x")
+    acts: list[tuple[int, int]] = []
 
     class Thief(Gateway):
         kind = "command"
 
         def act(self, effect: Effect) -> Outcome:
-            """While we act, another engine takes over, as after a long pause."""
-            with postroom.open(url, clock=lambda: 10**18) as other:
-                other.store.transact("lease", lambda tx: tx.leases.acquire("engine", "elsewhere/1/1", 10))
-            return Outcome(True, {"outcome": "done too late"})
+            """While we act for the first time, another process takes over for a moment, as after a long pause."""
+            acts.append((effect.id, effect.attempts))
+            if len(acts) == 1:
+                with postroom.open(url) as other:
+                    other.store.transact(
+                        "lease", lambda tx: tx.leases.take("effects", "elsewhere/1/1", tx.now + 700_000)
+                    )
+            return Outcome(True, {"outcome": f"done {len(acts)}"})
 
     triggered._parts.runner._gateways = (Thief(),)
-    with pytest.raises(LeaseLost):
-        triggered.run_until_idle()
-    (left,) = triggered.engine.outbox()
-    assert left.state == "pending"
+    assert triggered.run_until_idle() == 1
+    assert acts == [(1, 0), (1, 1)], "the row of the first attempt, tried again"
+    done = [event.detail for event in triggered.journal.last(50) if event.verb == "done"]
+    assert [each["outcome"] for each in done if each is not None] == ["done 2"]
+    assert triggered.engine.outbox() == []
 
 
 def test_an_effect_that_nobody_can_do_is_kept(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,8 +20,8 @@ from postroom.room import Postroom
 ENGINE = """
 import sys
 from tests.engine import test_holding
-from postroom.engine import holding, runner
-for module in (holding, runner):
+from postroom.engine import beating, effects_lease, holding, runner
+for module in (beating, effects_lease, holding, runner):
     module.ENGINE_LEASE_SECONDS = float(sys.argv[2])
 with test_holding.engine(sys.argv[1]) as room:
     sys.stdin.read()

@@ -122,7 +122,10 @@ def test_the_engine_spheres_outbox_and_holds(url: str, tmp_path: Path) -> None:
         assert not {"ACTIVE", "ALIVE.Q"} & {queue.name for queue in picture.queues}
         shape = picture.as_dict()
         assert shape["engine"] == {"state": "runs", "owner": "process 7 on elsewhere", "number": 1}
+        assert shape["senders"] == {"state": "free", "owner": "", "number": 0}
         assert shape["queues"][0]["arrived"] == 1
+        room.store.transact("lease", lambda tx: tx.leases.acquire("senders", "elsewhere/8/1", 60))
+        assert room.operations.overview().senders.owner == "process 8 on elsewhere"
 
 
 def test_steps_of_procedures_are_seen(url: str, tmp_path: Path) -> None:

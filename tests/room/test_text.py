@@ -205,7 +205,7 @@ def test_any_half_of_a_surrogate_pair_is_refused_by_any_verb(furnished: Postroom
 #: They return at once, and look at what they were given when they are used.
 LATER = {"handle", "queue", "seen_by", "session", "work", "worker", "mail_server"}
 #: They run for long, or evaluate on Spark, whose master and settings have their own test.
-RUNNING = {"close", "run", "run_totals", "spark_plan", "sql", "follow", "watch"}
+RUNNING = {"close", "run", "run_senders", "run_totals", "spark_plan", "sql", "follow", "watch"}
 #: What it is asked for is not there, or was not needed.
 NO_MATTER = {"is_signed_in", "inventory", "enable", "set_password", "redrive"}
 EXAMPLES = {"queue": "q", "key": "00001.00001", "before": timedelta(days=1), "names": "q"}

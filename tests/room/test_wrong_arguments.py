@@ -124,6 +124,7 @@ NOT_CALLED = {
     "compensator",
     "compensate",
     "run_totals",
+    "run_senders",
     "http_app",
     "mail_server",
     "present",

@@ -147,6 +147,7 @@ class AsyncEngine(Part):
     retentions = call(RoomEngine.retentions)
     retry = call(RoomEngine.retry)
     run = long(RoomEngine.run)
+    run_senders = long(RoomEngine.run_senders)
     run_totals = long(RoomEngine.run_totals)  # type: ignore[arg-type]  # its options could be called self
     run_until_idle = long(RoomEngine.run_until_idle)  # type: ignore[arg-type]  # its options could be called self
     set_retention = call(RoomEngine.set_retention)

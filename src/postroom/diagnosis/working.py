@@ -1,4 +1,4 @@
-"""The engine: whether one runs, what waits for it, and effects that are stuck."""
+"""The engine and the senders: whether they run, what waits for them, and effects that are stuck."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from shlex import quote
 
 from postroom.diagnosis.finding import Case, Told, ok, warning
 from postroom.engine.holding import engines
-from postroom.engine.presence import State, presence
+from postroom.engine.presence import Presence, State, presence, senders
 from postroom.limits import OVERDUE_SECONDS, WAITED_SECONDS
 from postroom.model.moment import to_datetime, to_iso
 from postroom.store.kernel.outbox import Effect
 from postroom.store.kernel.transaction import Transaction
 
 RUN = "postroom run"
+SEND = "postroom run --senders"
 
 
 def engine(case: Case) -> Iterator[Told]:
-    """Who has the lease."""
-    seen = case.store.read(presence)
-    since = to_iso(to_datetime(seen.until))
+    """Who has the lease, and who sends if it is another process."""
+    seen, apart = case.store.read(lambda tx: (presence(tx), senders(tx)))
     if seen.state is State.RUNS:
         yield ok(f"{seen.owner} runs it, under number {seen.number}")
         sharing = case.store.read(engines)
@@ -28,8 +28,25 @@ def engine(case: Case) -> Iterator[Told]:
     elif seen.state is State.ENDED:
         yield warning(f"the engine ({seen.owner}) has ended without releasing its lease", "lease engine", RUN)
     elif seen.state is State.SILENT:
-        what = f"the engine ({seen.owner}) should have renewed its lease before {since}: it hangs, or has ended"
+        what = f"the engine ({seen.owner}) should have renewed its lease before {_until(seen)}: it hangs, or has ended"
         yield warning(what, "lease engine", f"end that process if it is there; then: {RUN}")
+    yield from _senders(apart, "the engine sends" if seen.works else "nobody sends")
+
+
+def _senders(seen: Presence, instead: str) -> Iterator[Told]:
+    told = f"the senders' process ({seen.owner})"
+    if seen.state is State.RUNS:
+        yield ok(f"{seen.owner} sends, under number {seen.number}")
+    elif seen.state is State.ENDED:
+        what = f"{told} has ended without releasing its lease; {instead}"
+        yield warning(what, "lease senders", SEND)
+    elif seen.state is State.SILENT:
+        what = f"{told} should have renewed its lease before {_until(seen)}: it hangs, or has ended; {instead}"
+        yield warning(what, "lease senders", f"end that process if it is there; then: {SEND}")
+
+
+def _until(seen: Presence) -> str:
+    return to_iso(to_datetime(seen.until))
 
 
 def waiting(case: Case) -> Iterator[Told]:
@@ -66,7 +83,7 @@ def _due(tx: Transaction) -> bool:
 
 def outbox(case: Case) -> Iterator[Told]:
     """Effects that failed, or that nobody does."""
-    effects, now, works = case.store.read(lambda tx: (tx.outbox.all(), tx.now, presence(tx).works))
+    effects, now, does = case.store.read(lambda tx: (tx.outbox.all(), tx.now, _who_does(tx)))
     for effect in effects:
         told = f"effect {effect.id} ({_told(effect)})"
         if effect.state == "failed":
@@ -74,7 +91,15 @@ def outbox(case: Case) -> Iterator[Told]:
             yield warning(what, "outbox", f"postroom outbox retry {effect.id}, or: postroom outbox drop {effect.id}")
         elif effect.due < now - OVERDUE_SECONDS * 1_000_000:
             what = f"{told} is due since {to_iso(to_datetime(effect.due))}"
-            yield warning(what + (", though the engine runs" if works else ", and no engine runs"), "outbox", RUN)
+            yield warning(f"{what}, {does}", "outbox", RUN)
+
+
+def _who_does(tx: Transaction) -> str:
+    """Who should have tried an effect that is overdue."""
+    apart = senders(tx)
+    if apart.works:
+        return f"though {apart.owner} sends"
+    return "though the engine runs" if presence(tx).works else "and no engine runs"
 
 
 def _told(effect: Effect) -> str:

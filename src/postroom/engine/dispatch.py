@@ -1,9 +1,9 @@
-"""Effects beside the steps of an engine: several at a time, one after another to each destination.
+"""Effects beside the steps of an engine, or in a process of their own: several at a time, in order per destination.
 
 An effect is recorded as attempted, then done, then recorded as done: whoever dies in between leaves a row that the
-next engine tries again. The rows of one destination are tried in their order; one that waits for its next attempt keeps
-those behind it waiting, and one whose attempts are used up does not. Rows of one destination that follow each other are
-a run: recorded as attempted in one commit, and as done in another.
+next process tries again. The rows of one destination are tried in their order; one that waits for its next attempt
+keeps those behind it waiting, and one whose attempts are used up does not. Rows of one destination that follow each
+other are a run: recorded as attempted in one commit, and as done in another.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from time import monotonic
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, Self
 
 from postroom import faults
-from postroom.engine.holding import LEASE
+from postroom.engine.beating import beating
+from postroom.engine.effects_lease import EFFECTS, EffectsLease
+from postroom.errors import LeaseLost
 from postroom.limits import (
     EFFECTS_AT_ONCE,
     OUTBOX_ATTEMPTS_MAX,
@@ -105,23 +107,25 @@ Report = Callable[[Effect, Outcome, bool], None]
 
 
 class Dispatch(AbstractContextManager["Dispatch"]):
-    """Tries what is due for as long as the ``with`` block; its end waits for what has begun.
+    """Tries what is due for as long as the ``with`` block and ``lease`` allow; its end waits for what has begun.
 
-    Its thread is started by the first ``check`` that finds an effect: most engines never have one.
+    Its threads are started by the first ``check`` that finds an effect: most engines never have one.
     """
 
-    def __init__(self, store: Store, gateways: Iterable[Gateway], fence: int, report: Report | None) -> None:
+    def __init__(self, store: Store, gateways: Iterable[Gateway], lease: EffectsLease, report: Report | None) -> None:
         self._store = store
         self._gateways = {gateway.kind: gateway for gateway in gateways}
-        self._fence = fence
+        self._lease = lease
         self._report = report
         self._begun: set[str] = set()  # destinations under way
         self._ended = threading.Event()
+        self._making_way = threading.Event()  # for another process, which is to try effects
         self._telling = threading.Lock()
         self._waking = threading.Lock()
         self._error: BaseException | None = None
         self.tried = 0
         self._pool = ThreadPoolExecutor(EFFECTS_AT_ONCE, "postroom-effect")
+        self._at_end = ExitStack()
         self._looker: threading.Thread | None = None
         self._waiter: Waiter | None = None
 
@@ -132,12 +136,11 @@ class Dispatch(AbstractContextManager["Dispatch"]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ended.set()
-        if self._looker is not None:
-            with self._waking:
-                if self._waiter is not None:
-                    self._waiter.wake()
-            self._looker.join()
-        self._pool.shutdown()
+        self._wake()
+        with self._at_end:
+            if self._looker is not None:
+                self._looker.join()
+            self._pool.shutdown()
         if kind is None and self._error is not None:
             raise self._error
 
@@ -146,8 +149,15 @@ class Dispatch(AbstractContextManager["Dispatch"]):
         if self._error is not None:
             raise self._error
         if self._looker is None and self._store.read(lambda tx: tx.outbox.next_due()) is not None:
+            self._at_end.callback(self._lease.give_up)
+            self._at_end.enter_context(beating(self._store, self._lease.renew, self._lose))
             self._looker = threading.Thread(target=self._look, name="postroom-effects", daemon=True)
             self._looker.start()
+
+    def _wake(self) -> None:
+        with self._waking:
+            if self._waiter is not None:
+                self._waiter.wake()
 
     def _look(self) -> None:
         try:
@@ -155,35 +165,61 @@ class Dispatch(AbstractContextManager["Dispatch"]):
                 self._waiter = waiter
                 try:
                     while self._error is None and not self._ended.is_set():
-                        self._begin_due(waiter)
+                        self._look_once(waiter)
                 finally:
                     with self._waking:  # whoever wakes it does so before it is closed
                         self._waiter = None
         except BaseException as error:
             self._error = self._error or error
 
-    def _begin_due(self, waiter: Waiter) -> None:
-        """Begin what is due and may begin; then sleep until something is."""
-        due = self._store.read(lambda tx: tx.outbox.next_due())
+    def _look_once(self, waiter: Waiter) -> None:
+        """Begin what is due and may begin; else sleep until something is."""
+        due, makes_way = self._store.read(lambda tx: (tx.outbox.next_due(), self._lease.makes_way(tx)))
         now = self._store.session.clock()
-        runs: list[list[Effect]] = []
-        if due is not None and due <= now and len(self._begun) < EFFECTS_AT_ONCE:
-            under_way = frozenset(self._begun)
-            heads = self._store.read(lambda tx: tx.outbox.due())
-            free = [effect.destination for effect in heads if effect.destination not in under_way]
-            if free:
-                some = frozenset(free[: EFFECTS_AT_ONCE - len(under_way)])
-                runs = self._store.transact("outbox-attempt", lambda tx: self._attempt(tx, some))
-            for run in runs:
-                self._begun.add(run[0].destination)
-                self._pool.submit(self._try, run)
-        later = (due - now) / 1_000_000 if due is not None and due > now else _LOOK_SECONDS
-        if not runs:
-            waiter.wait(min(_LOOK_SECONDS, later))
+        is_due = due is not None and due <= now
+        if makes_way:
+            self._make_way()
+        else:
+            self._making_way.clear()
+            if is_due and len(self._begun) < EFFECTS_AT_ONCE and self._lease.take() and self._begin():
+                return
+        later = (due - now) / 1_000_000 if due is not None and not is_due else _LOOK_SECONDS
+        waiter.wait(min(_LOOK_SECONDS, later))
 
-    def _attempt(self, tx: Transaction, destinations: Collection[str]) -> list[list[Effect]]:
+    def _make_way(self) -> None:
+        """Begin nothing more; when all that was under way has ended, another process may go on."""
+        self._making_way.set()
+        if not self._begun:
+            self._lease.give_up()
+
+    def _begin(self) -> bool:
+        """Begin what is due at destinations where nothing is under way; False if there is none."""
+        under_way, fence = frozenset(self._begun), self._lease.fence
+        heads = self._store.read(lambda tx: tx.outbox.due())
+        free = [effect.destination for effect in heads if effect.destination not in under_way]
+        if not free:
+            return False
+        some = frozenset(free[: EFFECTS_AT_ONCE - len(under_way)])
+        try:
+            runs = self._store.transact("outbox-attempt", lambda tx: self._attempt(tx, fence, some))
+        except LeaseLost as lost:
+            self._lose(lost)
+            return False
+        for run in runs:
+            self._begun.add(run[0].destination)
+            self._pool.submit(self._try, run, fence)
+        return bool(runs)
+
+    def _lose(self, lost: LeaseLost) -> None:
+        """Another process tries effects by now: an engine goes on without them, a process that only sends ends."""
+        if self._lease.alone:
+            self._error = self._error or lost
+        else:
+            self._lease.forget(lost.facts["ours"])
+
+    def _attempt(self, tx: Transaction, fence: int, destinations: Collection[str]) -> list[list[Effect]]:
         """Note attempts before the acts: at each destination of the first that is due, and of those that follow it."""
-        tx.leases.check(LEASE, self._fence)
+        tx.leases.check(EFFECTS, fence)
         runs = []
         for head in tx.outbox.due():  # someone may have dropped one meanwhile, or put a queue on hold
             if head.destination in destinations:
@@ -198,47 +234,48 @@ class Dispatch(AbstractContextManager["Dispatch"]):
                 gateway.attempting(tx, run)
         return runs
 
-    def _try(self, run: Sequence[Effect]) -> None:
+    def _try(self, run: Sequence[Effect], fence: int) -> None:
+        """Try a run. It shows the number under which it began: if that is old by now, nothing is recorded."""
         try:
-            if not self._try_together(run):
-                self._try_each(run)
+            if not self._try_together(run, fence):
+                self._try_each(run, fence)
             gateway = self._gateways.get(run[0].kind)
             if gateway is not None:
                 gateway.recorded(run)
-            self._begun.discard(run[0].destination)
-            with self._waking:
-                if self._waiter is not None:
-                    self._waiter.wake()
-        except BaseException as error:  # its row stays pending, for an engine that still has the lease
+        except LeaseLost as lost:
+            self._lose(lost)
+        except BaseException as error:  # its row stays pending, for a process that still has the lease
             self._error = self._error or error
+        self._begun.discard(run[0].destination)
+        self._wake()
 
-    def _try_together(self, run: Sequence[Effect]) -> bool:
+    def _try_together(self, run: Sequence[Effect], fence: int) -> bool:
         gateway = self._gateways.get(run[0].kind)
         outcomes = None if gateway is None else gateway.act_together(run)
         if gateway is None or outcomes is None:
             return False
         if faults.armed:
             faults.reach("gateway.ran")
-        self._record(list(zip(run, outcomes, strict=True)), ())
+        self._record(list(zip(run, outcomes, strict=True)), (), fence)
         return True
 
-    def _try_each(self, run: Sequence[Effect]) -> None:
+    def _try_each(self, run: Sequence[Effect], fence: int) -> None:
         tried: Tried = []
         began, left = monotonic(), list(run)
-        while left:
+        while left and self._lease.is_sure(fence):
             effect = left.pop(0)
             outcome = self._outcome_of(effect)
             if faults.armed:
                 faults.reach("gateway.ran")
             tried.append((effect, outcome))
             failed = not outcome.done
-            if (failed and outcome.again(effect.attempts)) or self._ended.is_set():
+            if (failed and outcome.again(effect.attempts)) or self._ended.is_set() or self._making_way.is_set():
                 break
             if failed or outcome.found is not None or monotonic() - began > OUTBOX_RECORD_SECONDS:
-                self._record(tried, ())
+                self._record(tried, (), fence)
                 began, tried = monotonic(), []
         if tried or left:
-            self._record(tried, left)
+            self._record(tried, left, fence)
 
     def _outcome_of(self, effect: Effect) -> Outcome:
         gateway = self._gateways.get(effect.kind)
@@ -246,17 +283,17 @@ class Dispatch(AbstractContextManager["Dispatch"]):
             return Outcome(False, {"outcome": f"no gateway of this engine does {effect.kind!r}"})
         return gateway.act(effect)
 
-    def _record(self, tried: Tried, spared: Sequence[Effect]) -> None:
+    def _record(self, tried: Tried, spared: Sequence[Effect], fence: int) -> None:
         """What came of attempts, and that some that were noted were not made."""
-        told = self._store.transact("outbox-result", lambda tx: self._write(tx, tried, spared))
+        told = self._store.transact("outbox-result", lambda tx: self._write(tx, tried, spared, fence))
         with self._telling:
             self.tried += len(tried)
             for effect, outcome in told if self._report is not None else ():
                 assert self._report is not None
                 self._report(effect, outcome, outcome.again(effect.attempts))
 
-    def _write(self, tx: Transaction, tried: Tried, spared: Sequence[Effect]) -> Tried:
-        tx.leases.check(LEASE, self._fence)
+    def _write(self, tx: Transaction, tried: Tried, spared: Sequence[Effect], fence: int) -> Tried:
+        tx.leases.check(EFFECTS, fence)
         tried = [(effect, self._judged(tx, effect, outcome)) for effect, outcome in tried]
         ended = [(effect, outcome) for effect, outcome in tried if self._write_one(tx, effect, outcome)]
         for kind in dict.fromkeys(effect.kind for effect, _ in ended):

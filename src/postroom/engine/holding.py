@@ -17,7 +17,7 @@ from postroom.model.moment import in_microseconds
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Stale
 from postroom.store.kernel.leases import Lease
-from postroom.store.kernel.owner import described, is_alive
+from postroom.store.kernel.owner import described
 from postroom.store.kernel.transaction import Transaction
 
 LEASE = "engine"
@@ -67,7 +67,7 @@ def _living(tx: Transaction, known: Mapping[str, Lease]) -> dict[int, Lease]:
     return {
         int(name.removeprefix(_PLACE)): lease
         for name, lease in known.items()
-        if name.startswith(_PLACE) and lease.expires > tx.now and is_alive(lease.owner) is not False
+        if name.startswith(_PLACE) and lease.is_held(tx.now)
     }
 
 
@@ -176,7 +176,7 @@ class Holding:
         """The queues that are for the engine of a place: in turns, of all engines that share the room."""
         living = _living(tx, known)
         leader = known.get(LEASE)
-        leads = leader is not None and leader.expires > tx.now and is_alive(leader.owner) is not False
+        leads = leader is not None and leader.is_held(tx.now)
         if leads and leader is not None and leader.owner not in {lease.owner for lease in living.values()}:
             return set()  # it shares nothing
         turns = sorted(living)

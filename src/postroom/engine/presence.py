@@ -1,24 +1,25 @@
-"""Whether an engine runs, as far as another process can tell: by its lease."""
+"""Whether an engine or a senders' process runs, as far as another process can tell: by its lease."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from typing import NamedTuple
 
+from postroom.engine.effects_lease import SENDERS
 from postroom.engine.holding import LEASE
 from postroom.store.kernel.owner import described, is_alive
 from postroom.store.kernel.transaction import Transaction
 
 
 class State(StrEnum):
-    FREE = "free"  # no engine, and the last one has ended as it should
+    FREE = "free"  # none, and the last one has ended as it should
     RUNS = "runs"
     SILENT = "silent"  # it has not renewed its lease in time; on another machine it may have ended
     ENDED = "ended"  # its process is gone, and it did not give its lease back
 
 
 class Presence(NamedTuple):
-    """The engine of a room in one moment."""
+    """The engine of a room, or its senders' process, in one moment."""
 
     state: State
     owner: str = ""  # in words: who has the lease, or had it last
@@ -31,7 +32,17 @@ class Presence(NamedTuple):
 
 
 def presence(tx: Transaction) -> Presence:
-    lease = next((lease for lease in tx.leases.all() if lease.name == LEASE), None)
+    """The engine that leads."""
+    return _seen(tx, LEASE)
+
+
+def senders(tx: Transaction) -> Presence:
+    """The process that does nothing but send; if there is none, the engine sends."""
+    return _seen(tx, SENDERS)
+
+
+def _seen(tx: Transaction, name: str) -> Presence:
+    lease = tx.leases.named(name)
     if lease is None or lease.released:
         return Presence(State.FREE)
     if is_alive(lease.owner) is False:

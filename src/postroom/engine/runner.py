@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
+from postroom.engine.beating import beating
 from postroom.engine.dispatch import Dispatch, Gateway, Report
+from postroom.engine.effects_lease import EffectsLease
 from postroom.engine.evaluators import Evaluators
 from postroom.engine.holding import LEASE, Divided, Holding
 from postroom.engine.spark.executor_store import AnswerStore
@@ -22,7 +24,7 @@ from postroom.engine.steps.lanes import Lanes
 from postroom.engine.steps.stage import Beside, Result, Stage, Turn
 from postroom.engine.steps.step import in_use
 from postroom.engine.steps.watching import WatchingStage
-from postroom.errors import LeaseHeld, LeaseLost, PostroomError
+from postroom.errors import LeaseHeld, LeaseLost
 from postroom.limits import (
     ENGINE_BALANCE_SECONDS,
     ENGINE_LEASE_SECONDS,
@@ -36,7 +38,6 @@ from postroom.limits import (
 )
 from postroom.store.kernel.base import Store, Waiter
 from postroom.store.kernel.batch import Admit, Stale, admit_nothing
-from postroom.store.kernel.owner import is_alive
 from postroom.store.kernel.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -183,7 +184,8 @@ class Runner:
             evaluators = Evaluators(job.spark, always=job.always)
             turn = self._turn(job, evaluators, answer_store)
             at_end.callback(self._abandon)
-            dispatch = at_end.enter_context(Dispatch(self._store, self._gateways, self._fence, job.report))
+            lease = EffectsLease(self._store, self._owner)
+            dispatch = at_end.enter_context(Dispatch(self._store, self._gateways, lease, job.report))
             self._prepare(evaluators)
             while not self._stop.is_set():
                 if not job.until_idle:
@@ -396,16 +398,14 @@ class Runner:
         if self._holding is not None:
             self._holding.leads = leads
 
-    @contextmanager
-    def _beating(self, beat: Callable[[Transaction], None]) -> Iterator[None]:
-        ended = threading.Event()
-        thread = threading.Thread(target=self._renew, args=(ended, beat), name="postroom-lease", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
+    def _beating(self, beat: Callable[[Transaction], None]) -> AbstractContextManager[None]:
+        """Keep a lease while a step takes long."""
+        return beating(self._store, lambda: self._store.transact("lease", beat), self._lose)
+
+    def _lose(self, lost: LeaseLost) -> None:
+        """No commit will pass: stop and say so."""
+        self._lost = lost
+        self._stop.set()
 
     def _begin(self, tx: Transaction) -> int:
         """Take the lease, and forget what executors of earlier engines left."""
@@ -417,24 +417,11 @@ class Runner:
         tx.leases.release(LEASE, self._fence)
         tx.staging.clear(self._fence + 1, 0, 0)
 
-    def _renew(self, ended: threading.Event, beat: Callable[[Transaction], None]) -> None:
-        """Keep the lease while an effect takes long. If it is lost, no commit will pass: then stop and say so."""
-        while not ended.wait(ENGINE_LEASE_SECONDS / 5):
-            try:
-                self._store.transact("lease", beat)
-            except LeaseLost as lost:
-                self._lost = lost
-                self._stop.set()
-                return
-            except PostroomError:  # busy or gone for a moment: there are more turns before the lease runs out
-                if self._store.stopped:
-                    return
-
 
 def _is_led(tx: Transaction) -> bool:
     """Whether an engine leads, as far as another one can tell."""
-    lease = next((lease for lease in tx.leases.all() if lease.name == LEASE), None)
-    return lease is not None and lease.expires > tx.now and is_alive(lease.owner) is not False
+    lease = tx.leases.named(LEASE)
+    return lease is not None and lease.is_held(tx.now)
 
 
 def _is_held(tx: Transaction, name: str) -> bool:

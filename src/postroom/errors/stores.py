@@ -75,13 +75,16 @@ class JournalTooOld(StoreError):
 class LeaseHeld(StoreError):
     code = "lease-held"
     template = "{lease} is held by {owner} until {until}; only one may hold it"
-    advice = "With --until-idle an engine has the room alone. Stop the other one, or wait until it ends."
+    advice = (
+        "With --until-idle an engine has the room alone, and with --senders one process sends. Stop the other one, or "
+        "wait until it ends."
+    )
 
 
 class LeaseLost(StoreError):
     code = "lease-lost"
     template = "{lease} was taken over (our number {ours}, now {theirs}); this commit was refused"
-    advice = "Another engine has taken over; this one has changed nothing since. Start it again."
+    advice = "Another process has taken over; this one has changed nothing since. Start it again."
 
 
 class RoomForked(StoreError):

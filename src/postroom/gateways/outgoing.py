@@ -7,7 +7,7 @@ processed, a reply is a new message, a failure an error message) is one commit.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from postroom.engine.dispatch import Attempts, Gateway, Outcome, Tried
@@ -48,7 +48,8 @@ class OutgoingGateway(Gateway):
     kind = SENDING
     run = GATEWAY_RUN
 
-    def __init__(self, store: Store, transports: Mapping[str, Transport], entry: Entry) -> None:
+    def __init__(self, store: Store, transports: Mapping[str, Transport], entry: Callable[[], Entry]) -> None:
+        """``entry`` is called when there is a reply or an error: who only sends does without the rules' compiler."""
         self._store = store
         soap = transports.get(SoapTransport.name)
         self._source = Source(store, soap) if isinstance(soap, SoapTransport) else None
@@ -158,7 +159,7 @@ class OutgoingGateway(Gateway):
 
     def _error(self, tx: Transaction, failure: Failure, stored: Stored) -> Put:
         document = Document(stored.key, stored.format, stored.type, stored.body)
-        return self._entry.failed(tx, failure, stored.queue, document, json.loads(stored.properties))
+        return self._entry().failed(tx, failure, stored.queue, document, json.loads(stored.properties))
 
     def _reply(self, tx: Transaction, stored: Stored, reply: Reply) -> list[Change]:
         """A message of the incoming gateway at the same port; without one, a reply is nobody's."""
@@ -175,7 +176,7 @@ class OutgoingGateway(Gateway):
         try:
             if reply.flaw is not None:
                 raise reply.flaw
-            (put,) = self._entry.entered(tx, queue, [(draft_of(body, reply.media_type), system)])
+            (put,) = self._entry().entered(tx, queue, [(draft_of(body, reply.media_type), system)])
             if isinstance(put, EntryRefused):
                 raise put
         except BodyError as error:
@@ -183,7 +184,7 @@ class OutgoingGateway(Gateway):
             why = hidden(f"a reply cannot be taken in: {error}", endpoint.settings)
             failure = Failure("message", error.code, why)
             document = Document(stored.key, "text", None, text)
-            return [self._entry.failed(tx, failure, queue.name, document, properties)]
+            return [self._entry().failed(tx, failure, queue.name, document, properties)]
         return [put._replace(cause=stored.key)]
 
 

@@ -90,6 +90,14 @@ class RoomEngine(RoomPart):
         """Run until no work is left; has the arguments of ``run``."""
         return self.run(until_idle=True, report=report, **options)
 
+    def run_senders(self, *, until_idle: bool = False, report: Report | None = None) -> int:
+        """Send what the outbox has, and evaluate nothing: a process of its own for messages to partners and commands.
+
+        While it runs, the engines of the room send nothing; when it ends, they do again. It starts no Spark. Returns
+        the number of effects tried. ``stop`` ends it.
+        """
+        return self._parts.senders.run(until_idle=until_idle, report=report)
+
     def stream(
         self,
         *spaces: str,
@@ -118,9 +126,13 @@ class RoomEngine(RoomPart):
         return run_streams(self._parts, spaces, wishes, self._parts.streaming)
 
     def stop(self) -> None:
-        """Let ``run`` finish its current steps and ``stream`` its batches, and return."""
+        """Let ``run`` finish its current steps, ``run_senders`` its effects, ``stream`` its batches, and return."""
         self._parts.streaming.set()
-        self._parts.runner.stop()
+        made = vars(self._parts)
+        if "senders" in made:
+            self._parts.senders.stop()
+        if "runner" in made or "senders" not in made:  # an engine that is being made is waited for
+            self._parts.runner.stop()
 
     def sweep(self) -> int:
         """Delete messages and records that are no longer needed; returns how many.

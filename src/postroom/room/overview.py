@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from postroom.engine.holding import EngineSeen, engines
-from postroom.engine.presence import Presence, presence
+from postroom.engine.presence import Presence, State, presence, senders
 from postroom.limits import TOP_JOURNAL_ROWS, TOP_REREAD_ROWS, TOP_STEPS
 from postroom.model.moment import to_datetime, to_iso
 from postroom.store.kernel.base import Store
@@ -23,6 +23,8 @@ from postroom.store.tables.spheres import STATES
 
 if TYPE_CHECKING:
     from postroom.rules.language.definitions import Program
+
+NOBODY = Presence(State.FREE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +93,13 @@ class Overview:
     in_doubt: Sequence[str]  # databases that wait to hear how a sphere has ended
     newest: int  # the last number of the journal
     engines: Sequence[EngineSeen] = ()  # that share the room
+    senders: Presence = NOBODY  # a process that does nothing else; if free, the engine sends
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "at": to_iso(self.at),
-            "engine": {"state": self.engine.state, "owner": self.engine.owner, "number": self.engine.number},
+            "engine": _as_dict(self.engine),
+            "senders": _as_dict(self.senders),
             "engines": [engine.as_dict() for engine in self.engines],
             "lags": dict(self.lags),
             "queues": [queue.as_dict() for queue in self.queues],
@@ -106,6 +110,10 @@ class Overview:
             "spheres_by_state": dict(self.spheres),
             "in_doubt": list(self.in_doubt),
         }
+
+
+def _as_dict(seen: Presence) -> dict[str, Any]:
+    return {"state": seen.state, "owner": seen.owner, "number": seen.number}
 
 
 def look(
@@ -138,6 +146,7 @@ def _seen(tx: Transaction, program: Program, lags: Mapping[str, int], before: Ov
         in_doubt=[f"{doubt.place}: sphere {doubt.sphere} is {doubt.state}" for doubt in tx.spheres.in_doubt()],
         newest=newest,
         engines=engines(tx),
+        senders=senders(tx),
     )
 
 

@@ -22,7 +22,9 @@ from postroom.store.kernel.transaction import Transaction
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from postroom.engine.dispatch import Gateway
     from postroom.engine.runner import Runner
+    from postroom.engine.senders import Senders
     from postroom.engine.steps.stage import Stage
     from postroom.flows.graph.meta import By
     from postroom.flows.graph.versions import RoomGraphs
@@ -270,14 +272,10 @@ class Parts:
     def runner(self) -> Runner:
         from postroom.engine.runner import Runner
         from postroom.flows.stage import FlowStage
-        from postroom.gateways.command import CommandGateway
-        from postroom.gateways.outgoing import OutgoingGateway
         from postroom.queues.scheduling import ScheduleStage
         from postroom.rules.stage import RulesStage
         from postroom.spheres.watching import Watching
 
-        outgoing = OutgoingGateway(self.store, self.transports, self.outside)
-        gateways = [CommandGateway(absolute(self.url)), outgoing]
         stages: list[Stage] = [
             RulesStage(self.programs),
             FlowStage(self.room_graphs),
@@ -285,7 +283,21 @@ class Parts:
             self.counter_stage,
         ]
         stages += [Watching(), ScheduleStage(self.scheduling)]
-        return Runner(self.store, gateways, self.holder, stages, self.sweep, self.admission, self.cleaning.sweep)
+        return Runner(self.store, self.gateways(), self.holder, stages, self.sweep, self.admission, self.cleaning.sweep)
+
+    @Once
+    def senders(self) -> Senders:
+        from postroom.engine.senders import Senders
+
+        return Senders(self.store, self.gateways, self.holder)
+
+    def gateways(self) -> list[Gateway]:
+        """Every way out of the room."""
+        from postroom.gateways.command import CommandGateway
+        from postroom.gateways.outgoing import OutgoingGateway
+
+        outgoing = OutgoingGateway(self.store, self.transports, lambda: self.outside)
+        return [CommandGateway(absolute(self.url)), outgoing]
 
     def sweep(self) -> int:
         from postroom.rules import retention

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import postroom
+
 from ..conftest import Run
 
 
@@ -29,7 +31,7 @@ def test_run_drains_the_outbox_and_tells_what_it_did(run: Run, tmp_path: Path) -
         "effects": [],
     }
     verbs = [event["verb"] for event in run("journal", "--json").json["events"]]
-    assert verbs[-4:] == ["done", "release-lease", "lease", "release-lease"]
+    assert verbs[-5:] == ["done", "release-lease", "release-lease", "lease", "release-lease"]
     assert len(run("journal", "--last", "2").out.splitlines()) == 3
     assert run("outbox", "retry", "99").err.startswith("postroom: outbox-unknown:")
 
@@ -49,3 +51,36 @@ def test_a_failed_effect_is_shown_and_revived(run: Run, tmp_path: Path, monkeypa
     run("load", "t.qdl")
     run("outbox", "retry", "1")
     assert run("run", "--until-idle").err == "echo mended -arg INP_0000: exit 0\n1 effect(s) done\n"
+
+
+def test_senders_send_and_evaluate_nothing(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "p.demaq").write_text(
+        "create queue orders kind basic mode persistent\n"
+        "create queue out kind outgoingGateway mode persistent interface command port file\n"
+        "create rule pass for orders if (/a) then do enqueue <b/> into out\n"
+    )
+    run("gateway", "add", "file", "command", "command=tee sent")
+    run("load", "p.demaq")
+    run("send", "out", "--body", "1")
+    run("send", "orders", "--format", "xml", "--body", "<a/>")
+    assert run("run", "--senders", "--until-idle").err == "effects=1 failures=0\n1 effect(s) done\n"
+    assert run("count", "orders", "--json").json["queues"][0]["unprocessed"] == 1
+    run("send", "out", "--body", "2")
+    told = run("run", "--senders", "--until-idle", "--json").json
+    assert (told["step_count"], told["message_count"], told["ways"]) == (0, 0, {})
+    assert [(one["done"], one["retry"]) for one in told["effects"]] == [(True, False)]
+
+
+@pytest.mark.parametrize("words", [("--master", "local[1]"), ("--conf", "a=b"), ("--spark", "always")])
+def test_senders_take_no_settings_of_spark(run: Run, words: tuple[str, str]) -> None:
+    ran = run("run", "--senders", *words)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("postroom: argument-invalid: --senders: it starts no Spark")
+
+
+def test_a_second_process_of_senders_is_refused(run: Run, tmp_path: Path) -> None:
+    with postroom.open(str(tmp_path / "postroom.db")) as room:
+        room.store.transact("lease", lambda tx: tx.leases.acquire("senders", "elsewhere/7/1", 60))
+    ran = run("run", "--senders", "--until-idle")
+    assert ran.code == 1
+    assert ran.err.startswith("postroom: lease-held: senders is held by process 7 on elsewhere until ")

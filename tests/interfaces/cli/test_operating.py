@@ -144,3 +144,17 @@ def test_top_lives_on_a_terminal_and_leaves_cleanly(tmp_path: Path) -> None:
     assert "queue(s) more; postroom count lists all" in text
     assert text.rstrip().endswith("\x1b[?25h"), "the cursor is there again"
     assert "Traceback" not in text
+
+
+def test_top_tells_who_sends_if_it_is_not_the_engine(run: Run, tmp_path: Path) -> None:
+    with postroom.open(str(tmp_path / "postroom.db")) as room:
+        assert " sends" not in run("top").out
+        fence = room.store.transact("lease", lambda tx: tx.leases.acquire("senders", "elsewhere/7/1", 60))
+        assert "\nprocess 7 on elsewhere sends\n" in run("top").out
+        assert run("top", "--json").json["senders"] == {
+            "state": "runs",
+            "owner": "process 7 on elsewhere",
+            "number": fence,
+        }
+        room.store.transact("lease", lambda tx: tx.leases.renew("senders", fence, 0))
+        assert "\nthe senders' process (process 7 on elsewhere) is silent\n" in run("top").out

@@ -53,6 +53,7 @@ def test_a_parser_of_prometheus_reads_what_there_is(served: Served) -> None:
     assert found["postroom_commit_messages_sum"][()] == 1
     assert found["postroom_refusals_total"][(("code", "right-missing"),)] == 1
     assert found["postroom_engine_up"][()] == 0
+    assert found["postroom_senders_up"][()] == 0
 
 
 def test_many_queues_are_told_of_within_bounds(here: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from postroom.errors import ArgumentInvalid
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import (
     ConfOption,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-    from postroom.engine.dispatch import Outcome
+    from postroom.engine.dispatch import Outcome, Report
     from postroom.engine.runner import Progress, Totals
     from postroom.room import Postroom
     from postroom.store.kernel.outbox import Effect
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 def run(
     until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when no work is left.")] = False,
+    senders: Annotated[
+        bool, typer.Option("--senders", help="Only send what the outbox has: evaluate nothing, start no Spark.")
+    ] = False,
     master: MasterOption = "local[*]",
     conf: ConfOption = None,
     spark: Annotated[
@@ -52,14 +56,19 @@ def run(
     it alone. Few messages are evaluated in a worker process; Spark is started in the background, with --until-idle only
     if there is much to do. SIGTERM or Ctrl-C finishes the current steps and stops.
 
+    With --senders, this process sends messages to partners and starts command lines, and engines leave that to it.
+
     \b
     Examples:
       postroom run
       postroom run --until-idle
+      postroom run --senders
       postroom run --spark always
       postroom run --master spark://host:7077 --conf spark.executor.memory=2g
     """
     settings_of_spark = spark_settings(conf)
+    if senders and (conf or spark is not None or master != "local[*]"):
+        raise ArgumentInvalid(argument="--senders", why="it starts no Spark: leave --master, --conf and --spark out")
     reporter = _Reporter()
     with opened() as it:
 
@@ -71,15 +80,20 @@ def run(
             signal.signal(number, stop)
         if not settings.json and sys.stderr.isatty():
             output.note("running; Ctrl-C stops")
-        with _progress(it) as progress:
-            totals = it.engine.run_totals(
-                until_idle=until_idle,
-                report=reporter.report,
-                progress=progress,
-                master=master,
-                conf=settings_of_spark,
-                spark=spark,
-            )
+        totals = None
+        if senders:
+            with _sending(reporter) as report:
+                it.engine.run_senders(until_idle=until_idle, report=report)
+        else:
+            with _progress(it) as progress:
+                totals = it.engine.run_totals(
+                    until_idle=until_idle,
+                    report=reporter.report,
+                    progress=progress,
+                    master=master,
+                    conf=settings_of_spark,
+                    spark=spark,
+                )
     reporter.finish(totals)
 
 
@@ -89,9 +103,12 @@ class _Reporter:
     def __init__(self) -> None:
         self._effects: list[dict[str, Any]] = []
         self._done = self._failed = 0
+        self.tried = self.unsent = 0  # attempts, and those of them that came to nothing
 
     def report(self, effect: Effect, outcome: Outcome, again: bool) -> None:
         self._done += outcome.done
+        self.tried += 1
+        self.unsent += not outcome.done
         self._failed += not outcome.done and not again and effect.message is None
         if settings.json:
             self._effects.append({"effect": effect.id, "done": outcome.done, "retry": again, **outcome.result})
@@ -106,28 +123,29 @@ class _Reporter:
             more = "; will be tried again" if again else "" if outcome.done else "; see postroom outbox list"
             output.note(f"{words}: {outcome.result['outcome']}{more}")
 
-    def finish(self, totals: Totals) -> None:
+    def finish(self, totals: Totals | None) -> None:
+        """Tell of everything; without ``totals``, effects were all there was to do."""
         if settings.json:
-            output.as_json(
-                {
-                    "status": "00",
-                    "step_count": totals.steps,
-                    "message_count": totals.messages,
-                    "created_count": totals.created,
-                    "failures": totals.failures,
-                    "blocked": totals.waiting,
-                    "ways": totals.evaluated,
-                    "effects": self._effects,
-                }
-            )
+            output.as_json({"status": "00", **_figures(totals), "effects": self._effects})
             return
-        if totals.steps:
+        if totals is not None and totals.steps:
             failed = f", {totals.failures} of them with an error message" if totals.failures else ""
             output.note(f"{totals.messages} message(s) processed in {totals.steps} step(s){failed}")
-        for queue, goal in totals.waiting.items():
+        for queue, goal in totals.waiting.items() if totals is not None else ():
             output.note(f"{queue} waits: {goal} is on hold; free it with: postroom enable {goal}")
         failed = f", {self._failed} failed: see postroom outbox list" if self._failed else ""
         output.note(f"{self._done} effect(s) done{failed}")
+
+
+def _figures(totals: Totals | None) -> dict[str, Any]:
+    return {
+        "step_count": totals.steps if totals else 0,
+        "message_count": totals.messages if totals else 0,
+        "created_count": totals.created if totals else 0,
+        "failures": totals.failures if totals else 0,
+        "blocked": totals.waiting if totals else {},
+        "ways": totals.evaluated if totals else {},
+    }
 
 
 @contextmanager
@@ -156,29 +174,69 @@ def _progress(it: Postroom) -> Iterator[Progress | None]:
         log.end()
 
 
-class _Log:
+@contextmanager
+def _sending(reporter: _Reporter) -> Iterator[Report]:
+    """The same while nothing is evaluated: figures of effects."""
+    if settings.json:
+        yield reporter.report
+    elif sys.stderr.isatty():
+        from rich.console import Console
+        from rich.live import Live
+
+        began = monotonic()
+        with Live("nothing sent yet", console=Console(stderr=True), transient=True, refresh_per_second=4) as live:
+
+            def show(effect: Effect, outcome: Outcome, again: bool) -> None:
+                reporter.report(effect, outcome, again)
+                rate = f", {reporter.tried / (monotonic() - began):.1f} a second"
+                failed = f", {reporter.unsent} failed" if reporter.unsent else ""
+                live.update(f"{reporter.tried} tried{failed}{rate}")
+
+            yield show
+    else:
+        log = _Lines(output.note)
+
+        def note(effect: Effect, outcome: Outcome, again: bool) -> None:
+            reporter.report(effect, outcome, again)
+            log.put(lambda: f"effects={reporter.tried} failures={reporter.unsent}")
+
+        yield note
+        log.end()
+
+
+class _Lines:
     """A line of figures, at most one in a second; and what has come since the last of them."""
 
-    def __init__(self, it: Postroom, say: Callable[[str], None]) -> None:
-        self._room = it
+    def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._told = 0.0
-        self._left: str | None = None
+        self._left: Callable[[], str] | None = None
 
-    def note(self, totals: Totals) -> None:
-        if totals.last is None:
-            return
-        spent = " ".join(f"{name}_ms={seconds * 1000:.0f}" for name, seconds in totals.last.seconds.items())
-        figures = f"created={totals.created} failures={totals.failures}"
-        self._left = f"step={totals.steps} messages={totals.messages} {figures} lag={{}} "
-        self._left += f"evaluated={totals.last.evaluated or '-'} {spent}"
+    def put(self, line: Callable[[], str]) -> None:
+        self._left = line
         if monotonic() - self._told >= 1:
             self.end()
 
     def end(self) -> None:
         if self._left is not None:
-            self._say(self._left.format(self._room.operations.lag()))
+            self._say(self._left())
             self._told, self._left = monotonic(), None
+
+
+class _Log(_Lines):
+    """Lines with the figures of an engine."""
+
+    def __init__(self, it: Postroom, say: Callable[[str], None]) -> None:
+        super().__init__(say)
+        self._room = it
+
+    def note(self, totals: Totals) -> None:
+        if totals.last is None:
+            return
+        spent = " ".join(f"{name}_ms={seconds * 1000:.0f}" for name, seconds in totals.last.seconds.items())
+        figures = f"step={totals.steps} messages={totals.messages} created={totals.created} failures={totals.failures}"
+        evaluated = totals.last.evaluated or "-"
+        self.put(lambda: f"{figures} lag={self._room.operations.lag()} evaluated={evaluated} {spent}")
 
 
 def _line(totals: Totals, seconds: float, lag: int) -> str:

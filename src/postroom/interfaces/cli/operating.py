@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from postroom.diagnosis.finding import Finding, Level
+    from postroom.engine.presence import Presence
     from postroom.room import Postroom
     from postroom.room.overview import Overview, QueueSeen, StepSeen
 
@@ -134,8 +135,19 @@ def _headlines(picture: Overview) -> list[str]:
     return [
         f"{to_iso(picture.at)}  {headline or f'the engine ({engine.owner}) is {engine.state}'}{rate}",
         *(str(peer) for peer in (picture.engines if len(picture.engines) > 1 else ())),
+        *_senders(picture.senders),
         f"waiting: {lags}; outbox: {picture.outbox['pending']} pending, {picture.outbox['failed']} failed",
     ]
+
+
+def _senders(seen: Presence) -> Iterator[str]:
+    """Who sends, if it is not the engine or should not be."""
+    from postroom.engine.presence import State
+
+    if seen.state is State.RUNS:
+        yield f"{seen.owner} sends"
+    elif seen.state is not State.FREE:
+        yield f"the senders' process ({seen.owner}) is {seen.state}"
 
 
 def _print(picture: Overview) -> None:
@@ -154,7 +166,7 @@ def _drawn(picture: Overview) -> RenderableType:
 
     busiest = sorted(picture.queues, key=lambda queue: (-(queue.rate_in or 0) - (queue.rate_out or 0), -queue.waiting))
     parts = list(_sections(replace(picture, queues=busiest)))
-    used = 2 + len(picture.engines) + sum(len(rows) + 3 for _, rows in parts[1:]) + 3
+    used = 3 + len(picture.engines) + sum(len(rows) + 3 for _, rows in parts[1:]) + 3
     shown = max(3, shutil.get_terminal_size().lines - 1 - used)
     more = len(busiest) - shown
     width = shutil.get_terminal_size().columns

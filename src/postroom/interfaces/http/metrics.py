@@ -43,6 +43,7 @@ METRICS: dict[str, Metric] = {
     "postroom_spheres": Metric("gauge", "Spheres, by state."),
     "postroom_in_doubt": Metric("gauge", "Databases that wait for the outcome of a sphere."),
     "postroom_engine_up": Metric("gauge", "1 if an engine runs."),
+    "postroom_senders_up": Metric("gauge", "1 if a process of its own sends, and not the engine."),
     "postroom_journal_last": Metric("gauge", "The last number of the journal."),
     "postroom_steps_total": Metric("counter", "Steps of the engine that were seen, by how they were evaluated."),
     "postroom_step_messages": Metric("histogram", "Messages of one step of the engine."),
@@ -159,6 +160,7 @@ class Numbers:
                 yield name, {label: key}, count
         yield "postroom_in_doubt", {}, len(seen.in_doubt)
         yield "postroom_engine_up", {}, int(seen.engine.works)
+        yield "postroom_senders_up", {}, int(seen.senders.works)
         yield "postroom_journal_last", {}, seen.newest
         yield "postroom_step_messages", {}, self._step_messages
 

@@ -14,7 +14,7 @@ from postroom.errors import LeaseHeld, LeaseLost
 from postroom.model.moment import in_microseconds, to_datetime, to_iso
 from postroom.store.kernel.journal import Journal
 from postroom.store.kernel.owner import described, is_alive
-from postroom.store.kernel.session import Session
+from postroom.store.kernel.session import Row, Session
 from postroom.store.kernel.statement import FOR_UPDATE
 
 _FIND = "SELECT l.owner, l.fence, l.expires FROM leases l WHERE l.name = ?" + FOR_UPDATE
@@ -31,6 +31,7 @@ ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, fence = leases.fence + 
 RETURNING fence
 """
 _QUIT = "UPDATE leases SET expires = 0, owner = '' WHERE name = ? AND fence = ?"
+_NAMED = "SELECT name, owner, fence, expires FROM leases WHERE name = ?"
 _ALL = "SELECT name, owner, fence, expires FROM leases ORDER BY name"
 _FREE = 0  # when a lease has expired that nobody holds
 
@@ -47,6 +48,10 @@ class Lease(NamedTuple):
     def released(self) -> bool:
         """Whether it was given back; one that only ran out was not, and its holder may have ended."""
         return self.expires == _FREE
+
+    def is_held(self, now: int) -> bool:
+        """Whether its holder still has it: its time is not over, and the process is not known to have ended."""
+        return self.expires > now and is_alive(self.owner) is not False
 
 
 class Leases:
@@ -101,11 +106,19 @@ class Leases:
         """Let go what was taken so, unless it was taken since."""
         self._session.run(_QUIT, (name, fence))
 
+    def named(self, name: str) -> Lease | None:
+        """A lease as it stands now; it may change before the transaction ends."""
+        return self._session.one(_lease, _NAMED, (name,))
+
     def all(self) -> list[Lease]:
-        return [Lease(*row) for row in self._session.rows(_ALL)]
+        return [_lease(row) for row in self._session.rows(_ALL)]
 
     def _find(self, name: str) -> tuple[str, int, int]:
         row = self._session.row(_FIND, (name,))
         if row is None:
             raise LeaseLost(lease=name, ours=0, theirs=0)
         return row[0], row[1], row[2]
+
+
+def _lease(row: Row) -> Lease:
+    return Lease(*row)

@@ -115,7 +115,7 @@ def _refuse_used(tx: Transaction, replace: bool) -> None:
     if not replace and tx.session.row(_LINES) is not None:
         raise RoomInUse(room=room, why="it is not empty; choose another place, or give --replace")
     for lease in tx.leases.all():
-        if not lease.released and lease.expires > tx.now and is_alive(lease.owner) is not False:
+        if lease.is_held(tx.now):
             raise RoomInUse(room=room, why=f"{lease.name} runs in {described(lease.owner)}; stop it first")
 
 

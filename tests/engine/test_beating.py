@@ -1,0 +1,65 @@
+"""A lease is renewed at an interval, whatever the work beside it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic, sleep
+
+import pytest
+
+import postroom
+from postroom.engine.beating import beating
+from postroom.errors import LeaseLost, PostroomError, StoreBusy
+from postroom.room import Postroom
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("postroom.engine.beating.ENGINE_LEASE_SECONDS", 0.05)
+
+
+def wait_until(true: Callable[[], object]) -> None:
+    end = monotonic() + 20
+    while not true():
+        assert monotonic() < end, "it did not happen in time"
+        sleep(0.005)
+
+
+def test_it_beats_until_the_block_ends_though_the_store_is_busy(room: Postroom) -> None:
+    beats: list[int] = []
+
+    def beat() -> None:
+        beats.append(1)
+        raise StoreBusy(seconds=1, why="someone writes")
+
+    with beating(room.store, beat, lambda lost: None):
+        wait_until(lambda: len(beats) > 2)
+    count = len(beats)
+    sleep(0.05)
+    assert len(beats) == count
+
+
+def test_a_lost_lease_is_told(room: Postroom) -> None:
+    told: list[PostroomError] = []
+
+    def beat() -> None:
+        raise LeaseLost(lease="effects", ours=1, theirs=2)
+
+    with beating(room.store, beat, told.append):
+        wait_until(lambda: told)
+    assert told[0].facts["theirs"] == 2
+
+
+def test_a_closed_store_ends_it(url: str) -> None:
+    beats: list[int] = []
+    with postroom.open(url) as room:
+        room.store.close()
+
+        def beat() -> None:
+            beats.append(1)
+            room.store.read(lambda tx: tx.now)
+
+        with beating(room.store, beat, lambda lost: None):
+            wait_until(lambda: beats)
+            sleep(0.1)
+    assert len(beats) == 1
