@@ -4,13 +4,14 @@
  * (`postroom cobol session`), or over the socket that $POSTROOM_SESSION names. The session works on the room of
  * $POSTROOM_URL, else on ./postroom.db: the working directory chooses the queues, and no program is compiled anew.
  *
- * A message that was received is final with the next send or receive, in the same commit, or when the program ends
- * with exit status 0. If the program dies or ends with another status, the message is back in its place, locks are
+ * A message that was received is final with the next send that ends a message and is taken by a destination, or the
+ * next receive, in the same commit, or when the program ends with exit status 0. If the program dies or ends with another status, the message is back in its place, locks are
  * freed, and partial messages are gone.
  *
  * Areas are those of COBOL: an input CD has 87 characters, an I-O CD 33, an output CD 10 and 13 for each destination.
  * Every call fills in the status key of its CD. Results are 0; 1 for a receive without data; -1 if there is no session
- * (and then the status key is 99).
+ * (and then the status key is 99). The call after that begins a new session: what was received and not final is back,
+ * and segments that were sent without an end are gone.
  */
 #ifndef POSTROOM_H
 #define POSTROOM_H
@@ -50,7 +51,7 @@ int postroom_send(void *cd, int cd_size, const void *area, int area_size, const 
 int postroom_purge(void *cd, int cd_size);
 
 /* Put back what was received and is not final yet; a message that is received in portions begins anew.
- * Results are 0, or 1 if that was not possible; the session's standard error says why. */
+ * Results are 0, or 1 if that was not possible (the session's standard error says why), or -1 without a session. */
 int postroom_give_back(void);
 
 int postroom_enable(void *cd, int cd_size, int what, const void *key, int key_size);
