@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -36,19 +35,6 @@ class Process:
     @property
     def ended(self) -> bool:
         return self._process is None or self._process.poll() is not None
-
-
-def wait_for(port: int, seconds: float = 60) -> None:
-    """Wait until someone listens: attempts that fail before are the further apart, the more there were."""
-    end = monotonic() + seconds
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), 5).close()
-        except OSError:
-            assert monotonic() < end, "nobody listens"
-            sleep(0.1)
-        else:
-            return
 
 
 def killed_until(

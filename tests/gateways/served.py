@@ -76,6 +76,11 @@ def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
         sleep(0.02)
 
 
+def listens(port: int) -> bool:
+    """Whether someone on this machine waits for connections at a port."""
+    return f"0100007F:{port:04X} 00000000:0000 0A" in Path("/proc/net/tcp").read_text()
+
+
 def bodies(room: Postroom, queue: str) -> list[str]:
     """All that ever came into a queue, in its order."""
     found = {message.key: message.body for message in room.queues.info(queue)}

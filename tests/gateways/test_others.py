@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.gateways.served import bodies, listening, opened, running, until
+from tests.gateways.served import bodies, listening, listens, opened, running, until
 from tests.gateways.strangers import installed
 
 from postroom.gateways.smtp_server import free_port
@@ -44,15 +44,10 @@ def started(command: list[str], port: int) -> Iterator[None]:
     """A server that listens at a port, until the end."""
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
         try:
-            until(lambda: _listens(port))
+            until(lambda: listens(port))
             yield
         finally:
             child.terminate()
-
-
-def _listens(port: int) -> bool:
-    said = Path("/proc/net/tcp").read_text()
-    return f"0100007F:{port:04X} 00000000:0000 0A" in said
 
 
 @pytest.fixture

@@ -107,14 +107,6 @@ PIECES = [
 ]
 
 
-def a_second() -> float:
-    """A second of processor time; more on a machine that is slower at this moment than any that is used for this."""
-    began = time.process_time()
-    for _ in range(1_000_000):
-        pass
-    return max(1.0, (time.process_time() - began) / 0.1)
-
-
 def spent(text: str) -> float:
     """The processor time that reading, checking and compiling takes, up to where Saxon begins."""
     began = time.process_time()
@@ -128,7 +120,7 @@ def spent(text: str) -> float:
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize("piece", PIECES)
 def test_the_same_again_and_again_is_read_or_refused_within_a_second(frame: str, piece: str) -> None:
-    assert spent(frame.replace("HERE", piece * (SIZE // len(piece)))) < a_second()
+    assert spent(frame.replace("HERE", piece * (SIZE // len(piece)))) < 1
 
 
 @pytest.mark.parametrize("frame", FRAMES[:2])
@@ -137,10 +129,7 @@ def test_the_same_again_and_again_is_read_or_refused_within_a_second(frame: str,
 )
 def test_paths_that_no_index_answers_end(frame: str, path: str) -> None:
     """These went round for ever."""
-    assert (
-        spent(frame.replace("HERE", f"let $q := {path} return ($q/order/total/number(), $q/text(), $q/..)"))
-        < a_second()
-    )
+    assert spent(frame.replace("HERE", f"let $q := {path} return ($q/order/total/number(), $q/text(), $q/..)")) < 1
 
 
 TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), min_size=1, max_size=12).map("".join)
@@ -149,7 +138,7 @@ TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), min_size=1, max_
 @settings(deadline=None, max_examples=150)
 @given(st.sampled_from(FRAMES), TEXTS, TEXTS, st.integers(1, 60))
 def test_any_mixture_is_read_or_refused_within_a_second(frame: str, before: str, again: str, times: int) -> None:
-    assert spent(frame.replace("HERE", (before + again * times)[:SIZE])) < a_second()
+    assert spent(frame.replace("HERE", (before + again * times)[:SIZE])) < 1
 
 
 @settings(deadline=None, max_examples=100)
@@ -160,7 +149,7 @@ def test_a_mutated_program_is_read_or_refused_within_a_second(data: st.DataObjec
         start = data.draw(st.integers(0, len(text) - 1))
         end = min(len(text), start + data.draw(st.integers(0, 40)))
         text = text[:start] + data.draw(st.sampled_from(PIECES) | st.just(text[start:end] * 20)) + text[end:]
-    assert spent(text[:SIZE]) < a_second()
+    assert spent(text[:SIZE]) < 1
 
 
 OTHERS = {
@@ -189,7 +178,7 @@ def test_other_languages_are_read_or_refused_within_a_second(language: str, data
     began = time.process_time()
     with suppress(PostroomError):
         read(text, f"f{language}")
-    assert time.process_time() - began < a_second()
+    assert time.process_time() - began < 1
 
 
 LONG = "9" * SIZE
@@ -216,7 +205,7 @@ def test_a_number_of_ten_thousand_digits_is_read_or_refused_within_a_second(lang
     began = time.process_time()
     with suppress(PostroomError):
         read(text, f"f{language}")
-    assert time.process_time() - began < a_second()
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize(
@@ -243,7 +232,7 @@ def test_what_the_compiler_is_given_in_one_load_has_a_bound(
     with suppress(PostroomError):
         room.load(tmp_path / "p.demaq")
     took = spent_by_compilers() - began
-    assert took < a_second()
+    assert took < 1
 
 
 def spent_by_compilers() -> float:

@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 from tests.gateways.conftest import Partner
-from tests.gateways.killed import Process, killed_until, wait_for
+from tests.gateways.killed import Process, killed_until
 from tests.gateways.lossy import lossy
-from tests.gateways.served import ORDER, REQUEST, bodies, listening, loaded, opened, running
+from tests.gateways.served import ORDER, REQUEST, bodies, listening, listens, loaded, opened, running, until
 
 from postroom.gateways.reliable import protocol
 from postroom.gateways.smtp_server import free_port
@@ -213,9 +213,9 @@ def exchanged_with_kills(tmp_path: Path, count: int, kills: int, seed: int) -> N
             lead(buyer, tmp_path, line.port)
             buyer.send_many("supplier", [ORDER % number for number in range(1, count + 1)], format="xml")
         listener = Process.of_ours("--room", urls["supplier"], "gateway", "listen", "--http", f"127.0.0.1:{port}")
-        wait_for(port)
+        until(lambda: listens(port))  # attempts that fail before are the further apart, the more there were
         sender = Process.of_ours("--room", urls["buyer"], "run", "--until-idle")
-        killed_until([listener, sender], lambda: _is_sent(urls["buyer"]), kills, Random(seed), 120 + count)
+        killed_until([listener, sender], lambda: _is_sent(urls["buyer"]), kills, Random(seed), 60 + count)
     with opened(urls["supplier"]) as supplier, opened(urls["buyer"]) as buyer:
         assert numbers(supplier, "requests") == list(range(1, count + 1))
         assert bodies(buyer, "errs") == bodies(supplier, "errs") == []

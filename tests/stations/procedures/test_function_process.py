@@ -66,7 +66,7 @@ def test_one_hanging_function_fails_its_own_set_while_other_stations_go_on(
         engine.start()
         first = ann.create("ORDER", No=1, Item="loops in C")
         time.sleep(0.5)  # it has been taken
-        for number in range(2, 5):
+        for number in range(2, 8):
             key = bob.create("ORDER", No=number, Item="quick")
             while bob.show(key).fields["Status"] != "done":
                 assert "errors" not in ann.dossiers(), f"order {number} waits for the end of another station's"
@@ -99,7 +99,7 @@ def test_a_function_that_ends_its_process_fails_its_own_set_alone(
         others = bob.create_many("ORDER", [{"No": n, "Item": "quick"} for n in range(6)])
         began = time.monotonic()
         room.run_until_idle(master=MASTER)
-        assert time.monotonic() - began < 60
+        assert time.monotonic() - began < 20
         assert [ann.show(key).fields["Status"] for key in keys] == ["done"] * 3 + [None] + ["done"] * 2
         assert [bob.show(key).fields["Status"] for key in others] == ["done"] * 6
         (error,) = ann.dossier("errors")
