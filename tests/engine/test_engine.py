@@ -9,12 +9,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from signal import SIGCONT, SIGSTOP
+from signal import SIGCONT
 from time import monotonic, sleep
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.freezing import freeze
 
 import postroom
 from postroom import Field, MessageType
@@ -565,7 +566,7 @@ def test_an_engine_that_slept_for_longer_than_its_lease_commits_nothing(room: Po
     try:
         assert late.stdout is not None
         assert late.stdout.readline() == "evaluated\n"
-        late.send_signal(SIGSTOP)
+        freeze(room, late.pid)
         sleep(3)  # three leases
         assert work_off(room).messages == 2
         late.send_signal(SIGCONT)

@@ -12,6 +12,7 @@ from time import monotonic, sleep
 
 import pytest
 from tests.engine.test_holding import NAMES, PROGRAM, are_shared
+from tests.freezing import freeze
 
 from postroom.engine.holding import engines
 from postroom.room import Postroom
@@ -98,7 +99,7 @@ def test_a_frozen_engine_comes_too_late(divided: Postroom, url: str) -> None:
         with process(url) as second:
             wait_until(lambda: are_shared(divided, 2))
             send_some(divided, 0, SENT // 2)
-            second.send_signal(signal.SIGSTOP)
+            freeze(divided, second.pid)
             send_some(divided, SENT // 2, SENT // 2)
             wait_until(lambda: is_worked_off(divided))
             second.send_signal(signal.SIGCONT)

@@ -17,6 +17,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
+from tests.freezing import freeze
 
 import postroom
 from postroom.engine.effects_lease import EFFECTS
@@ -227,7 +228,7 @@ def test_frozen_senders_come_too_late(partners: Postroom, url: str, tmp_path: Pa
         with started(url, tmp_path, "--senders", program=("-c", SHORT)) as late:
             wait_until(lambda: pid_of(partners, EFFECTS) == late.process.pid)
             goes_on(tmp_path)
-            late.process.send_signal(signal.SIGSTOP)
+            freeze(partners, late.process.pid)
             wait_until(lambda: pid_of(partners, EFFECTS) == engine.process.pid)
             goes_on(tmp_path)
             assert late.end(signal.SIGCONT) == 1, late.said

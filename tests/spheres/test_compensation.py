@@ -9,6 +9,7 @@ import threading
 from time import sleep
 
 import pytest
+from tests.freezing import freeze
 
 import postroom
 from postroom.errors import CheckTooShort, HeartbeatTooSlow, SphereOver
@@ -86,7 +87,7 @@ def test_a_stopped_owner_that_goes_on_is_too_late(work: Postroom, payments: str)
     with Owner(work.url, "s", HEARTBEAT, payments) as owner:
         owner.tell("work")
         work.receive("work")
-        owner.signal(signal.SIGSTOP)
+        freeze(work, owner.process.pid)
         sleep(HEARTBEAT)
         try:
             assert work.spheres.compensate(CHECK).aborted == 1
