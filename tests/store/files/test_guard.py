@@ -76,3 +76,15 @@ def test_a_turn_may_be_ended_twice(tmp_path: Path) -> None:
         guard.end_turn(file.fileno())
         guard.take_turn(file.fileno())
         assert file.tell() == 0
+
+
+def test_a_process_that_is_stopped_while_it_waits_keeps_nobody_from_writing(tmp_path: Path) -> None:
+    """It has said that it is the next, and does not run: others write, each after a moment, and it goes on later."""
+    with (tmp_path / "turn").open("w+b") as stopped, (tmp_path / "turn").open("r+b") as other:
+        assert guard._try(stopped.fileno(), guard._NEXT_TAKEN)
+        for _ in range(3):
+            guard.take_turn(other.fileno())
+            assert not guard._try(stopped.fileno(), guard._TURN_TAKEN)
+            guard.end_turn(other.fileno())
+        assert not guard._try(other.fileno(), guard._NEXT_TAKEN), "it is still the next"
+        assert guard._try(stopped.fileno(), guard._TURN_TAKEN)

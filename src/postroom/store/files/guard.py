@@ -37,6 +37,7 @@ _OPEN = 128  # whoever can lock it alone takes the index for a dead one's, and e
 _PAUSE_SECONDS = 0.0002
 _PAUSE_SECONDS_MAX = 0.002  # turns are short: whoever sleeps longer than one keeps those behind it waiting
 _LONG_SECONDS, _LONG_PAUSE_SECONDS = 0.25, 0.02  # unless one is not
+_ABSENT_SECONDS = 0.1  # whoever is the next and leaves a free turn for longer does not run
 
 
 class Identity(NamedTuple):
@@ -51,9 +52,9 @@ def _lock(kind: int, first: int, count: int, process: int = 0) -> bytes:
     return struct.pack("@hhqqi4x", kind, os.SEEK_SET, first, count, process)
 
 
-def _is_free(handle: int) -> bool:
-    """Whether nobody has a lock of any kind on a file, but the handle itself."""
-    answer = fcntl.fcntl(handle, _GET, _ANY_ASKED)
+def _is_free(handle: int, lock: bytes) -> bool:
+    """Whether nobody has a lock that is in the way of this one, but the handle itself."""
+    answer = fcntl.fcntl(handle, _GET, lock)
     kind: int = struct.unpack_from("@h", answer, 20 if sys.platform == "darwin" else 0)[0]
     return kind == fcntl.F_UNLCK
 
@@ -99,6 +100,20 @@ def _await_lock(handle: int, lock: bytes, why: str) -> None:
             return
 
 
+def _await_next(handle: int) -> None:
+    """Wait to be the next. If the next one is stopped and leaves a free turn, do not wait for it."""
+    free_since: float | None = None
+    for _ in _pauses("other processes write"):
+        if _try(handle, _NEXT_TAKEN):
+            return
+        if not _is_free(handle, _TURN_TAKEN):
+            free_since = None
+        elif free_since is None:
+            free_since = time.monotonic()
+        elif time.monotonic() - free_since > _ABSENT_SECONDS:
+            return
+
+
 def take_turn(handle: int) -> None:
     """Be the only Postroom that writes, also if SQLite's lock is dropped in the middle.
 
@@ -108,7 +123,7 @@ def take_turn(handle: int) -> None:
         try:
             fcntl.fcntl(handle, _SET, _NEXT_TAKEN)
         except OSError:
-            _await_lock(handle, _NEXT_TAKEN, "other processes write")
+            _await_next(handle)
         try:
             fcntl.fcntl(handle, _SET, _TURN_TAKEN)
         except OSError:
@@ -168,7 +183,7 @@ class Guard:
         handles = [handle for handle in (self._index, self._file) if handle >= 0]
         if not sure and _SET is not None:
             for handle in handles:
-                if not _is_free(handle):
+                if not _is_free(handle, _ANY_ASKED):
                     return False
         for handle in [*handles, *([self._log] if self._log >= 0 else [])]:
             os.close(handle)
