@@ -70,6 +70,8 @@ PASSWORDS_AT_ONCE: Final = 4  # that are looked at in a process; each takes 64 M
 
 # --- store ---
 BUSY_SECONDS: Final = 10.0  # waiting for another writer
+REOPEN_SECONDS: Final = 0.5  # before a command that goes on for long looks whether its database is back
+REOPEN_SECONDS_MAX: Final = 10.0  # the same, when it has looked in vain several times
 RESERVE_BYTES: Final = 8 * 1024 * 1024  # of disk space, kept beside a room on SQLite for when the disk is full
 RESERVE_OPEN_BYTES: Final = 256 * 1024  # of them, kept to open the room
 LOOK_SECONDS: Final = 0.05  # between two checks that a room's file and its reserve are still the same

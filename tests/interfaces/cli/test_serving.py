@@ -15,6 +15,7 @@ from tests.interfaces.http.test_server import prepared, process
 import postroom
 from postroom.interfaces.cli import serving as serving_command
 from postroom.interfaces.cli.context import settings
+from postroom.interfaces.http.server import Listening
 
 from ..conftest import Run
 
@@ -67,8 +68,12 @@ def test_it_says_where_it_listens(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     beside = {name: SimpleNamespace(url=f"{name}:1") for name in ("stomp", "session")}
     monkeypatch.setattr(settings, "json", True)
     for servers in ({}, beside):
-        serving_command._listening(servers, "http://127.0.0.1:1")
+        places = serving_command._Places(Listening(port=0), None, None)
+        serving_command._listening(places, servers, "http://127.0.0.1:1")
         shapes.check(["serve"], json.loads(capsys.readouterr().out))
+        assert places.http.port == 1
+        serving_command._listening(places, servers, "http://127.0.0.1:1")
+        assert capsys.readouterr().out == "", "once, also if the room is opened again"
 
 
 def test_it_refuses_to_be_exposed_and_says_how_not_to_be(run: Run) -> None:

@@ -19,6 +19,7 @@ from postroom.interfaces.cli.context import (
     settings,
     spark_settings,
 )
+from postroom.interfaces.cli.lasting import Lasting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,31 +71,32 @@ def run(
     if senders and (conf or spark is not None or master != "local[*]"):
         raise ArgumentInvalid(argument="--senders", why="it starts no Spark: leave --master, --conf and --spark out")
     reporter = _Reporter()
-    with opened() as it:
+    lasting = Lasting(opened, lambda it: it.stop(), once=until_idle)
 
+    def work(it: Postroom) -> Totals | None:
         def stop(_signal: int, _frame: FrameType | None) -> None:
-            it.stop()
+            lasting.stop()
             output.note("stopping after the current work")
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop)
         if not settings.json and sys.stderr.isatty():
             output.note("running; Ctrl-C stops")
-        totals = None
         if senders:
             with _sending(reporter) as report:
                 it.engine.run_senders(until_idle=until_idle, report=report)
-        else:
-            with _progress(it) as progress:
-                totals = it.engine.run_totals(
-                    until_idle=until_idle,
-                    report=reporter.report,
-                    progress=progress,
-                    master=master,
-                    conf=settings_of_spark,
-                    spark=spark,
-                )
-    reporter.finish(totals)
+            return None
+        with _progress(it) as progress:
+            return it.engine.run_totals(
+                until_idle=until_idle,
+                report=reporter.report,
+                progress=progress,
+                master=master,
+                conf=settings_of_spark,
+                spark=spark,
+            )
+
+    reporter.finish(lasting.run(work))
 
 
 class _Reporter:

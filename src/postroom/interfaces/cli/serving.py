@@ -7,15 +7,17 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
 from postroom.errors import ArgumentInvalid, NotRemote, PostroomError
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import ConfOption, MasterOption, settings, spark_settings
+from postroom.interfaces.cli.lasting import Lasting
 from postroom.limits import USER_REQUESTS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -80,40 +82,56 @@ def serve(
     if not run and (conf or master != "local[*]"):
         raise ArgumentInvalid(argument="--master", why="it is for the engine: give --run, too")
     os.umask(0o077)  # what the server makes is the server's own
-    where = Listening(host, port, tls_certificate, tls_key)
-    with ExitStack() as stack:
-        room = stack.enter_context(open_room(url))
-        beside = _beside(stack, room, where, stomp, session)
-        stack.enter_context(_engine(url, run, master, spark_settings(conf)))
-        serve(room, where, partial(_listening, beside), rate, log, list(beside.values()))
+    places = _Places(Listening(host, port, tls_certificate, tls_key), stomp, session)
+
+    def work(room: Postroom) -> None:
+        with ExitStack() as stack:
+            beside = _beside(stack, room, places)
+            stack.enter_context(_engine(url, run, master, spark_settings(conf)))
+            serve(room, places.http, partial(_listening, places, beside), rate, log, list(beside.values()))
+
+    Lasting(partial(open_room, url)).run(work)
 
 
-def _beside(
-    stack: ExitStack, room: Postroom, where: Listening, stomp: int | None, session: str | None
-) -> dict[str, Any]:
+@dataclass
+class _Places:
+    """Where it listens; free ports that were taken are kept when the room is opened again."""
+
+    http: Listening
+    stomp: int | None
+    session: str | None
+    told: bool = False
+
+
+def _beside(stack: ExitStack, room: Postroom, places: _Places) -> dict[str, Any]:
     """What else listens, by its name; its sockets are taken before anything is begun."""
     from postroom.interfaces.cobol.sessions import SessionServer
     from postroom.interfaces.http.server import bound, check
     from postroom.interfaces.stomp.server import StompServer
 
-    check(room, where)
+    check(room, places.http)
     beside: dict[str, Any] = {}
-    if stomp is not None:
-        listener = stack.enter_context(bound(replace(where, port=stomp)))
-        beside["stomp"] = StompServer(listener, where)
-    if session is not None:
-        beside["session"] = stack.enter_context(SessionServer(session))
+    if places.stomp is not None:
+        listener = stack.enter_context(bound(replace(places.http, port=places.stomp)))
+        places.stomp = listener.getsockname()[1]
+        beside["stomp"] = StompServer(listener, places.http)
+    if places.session is not None:
+        beside["session"] = stack.enter_context(SessionServer(places.session))
     return beside
 
 
-def _listening(beside: Mapping[str, Any], url: str) -> None:
-    places = {name: server.url for name, server in beside.items()}
+def _listening(places: _Places, beside: Mapping[str, Any], url: str) -> None:
+    if places.told:
+        return
+    places.told = True
+    places.http = replace(places.http, port=urlsplit(url).port or 0)
+    others = {name: server.url for name, server in beside.items()}
     if settings.json:
-        output.as_json({"url": url, **places})
+        output.as_json({"url": url, **others})
     else:
         output.say(f"listening on {url}")
-        for place in places.values():
-            output.say(f"listening on {place}")
+        for other in others.values():
+            output.say(f"listening on {other}")
     sys.stdout.flush()
 
 
@@ -125,20 +143,19 @@ def _engine(url: str, wanted: bool, master: str, conf: dict[str, str]) -> Iterat
         return
     from postroom.room import open as open_room
 
-    room = open_room(url)
-    thread = threading.Thread(target=_run, args=(room, master, conf), name="postroom-engine")
+    lasting = Lasting(partial(open_room, url), lambda room: room.stop())
+
+    def run() -> None:
+        """A server whose engine has failed goes on, and says so: doctor and top show that none runs."""
+        try:
+            lasting.run(lambda room: room.run(master=master, conf=conf))
+        except PostroomError as error:
+            output.failure(error)
+
+    thread = threading.Thread(target=run, name="postroom-engine")
     thread.start()
     try:
         yield
     finally:
-        room.stop()
+        lasting.stop()
         thread.join()
-        room.close()
-
-
-def _run(room: Postroom, master: str, conf: dict[str, str]) -> None:
-    """A server whose engine has failed goes on, and says so: doctor and top show that none runs."""
-    try:
-        room.run(master=master, conf=conf)
-    except PostroomError as error:
-        output.failure(error)

@@ -15,6 +15,7 @@ import typer
 from postroom.errors import ArgumentInvalid
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import opened, settings
+from postroom.interfaces.cli.lasting import Lasting
 from postroom.queues import status
 
 if TYPE_CHECKING:
@@ -39,9 +40,15 @@ def work(
     Example:
       postroom work shop:workers
     """
-    with opened() as it:
-        _on_signals(it)
-        totals = it.consumers.run(workers=_found(app), until_idle=until_idle, report=_Report(health))
+    lasting = Lasting(opened, lambda it: it.consumers.stop(), once=until_idle)
+    report = _Report(health)
+
+    def run(it: Postroom) -> None:
+        _on_signals(lasting)
+        report(it.consumers.run(workers=_found(app), until_idle=until_idle, report=report))
+
+    lasting.run(run)
+    totals = report.totals
     if _reload and not until_idle:
         os.execv(sys.executable, [sys.executable, *_started()])  # noqa: S606  the same program, with the same words
     counts = {"done_count": totals.done, "failed_count": totals.failed, "dead_count": totals.dead}
@@ -58,11 +65,11 @@ def _started() -> list[str]:
     return ["-m", "postroom", *sys.argv[1:]]
 
 
-def _on_signals(it: Postroom) -> None:
+def _on_signals(lasting: Lasting) -> None:
     def stop(number: int, _: object) -> None:
         if number == signal.SIGHUP:
             _reload.append(True)
-        it.consumers.stop()
+        lasting.stop()
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
@@ -90,8 +97,21 @@ class _Report:
     def __init__(self, health: Path | None) -> None:
         self._health = health
         self._last = ""
+        self._begun: list[Progress] = []  # one more each time that the room was opened again
+
+    @property
+    def totals(self) -> Progress:
+        from postroom.queues.working import Progress
+
+        totals = Progress()
+        for one in self._begun:
+            totals.add(done=one.done, failed=one.failed, dead=one.dead, lost=one.lost, running=one.running)
+        return totals
 
     def __call__(self, progress: Progress) -> None:
+        if not self._begun or progress is not self._begun[-1]:
+            self._begun.append(progress)
+        progress = self.totals
         told = _told(progress)
         if told != self._last and sys.stderr.isatty():
             output.note(told)

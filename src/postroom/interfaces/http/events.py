@@ -12,6 +12,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from threading import Thread
+from time import sleep
 from typing import Any
 
 from postroom.errors import PostroomError, StoreError
@@ -51,10 +52,17 @@ class Changes:
                         self._loop.call_soon_threadsafe(self.wake)
                         waiter.wait(_LOOK_SECONDS)
             except (StoreError, OSError):
-                if self._room.store.stopped:
+                if not self._is_usable():
                     return
+                sleep(_LOOK_SECONDS / 10)
             except RuntimeError:  # the loop has ended before us
                 return
+
+    def _is_usable(self) -> bool:
+        """Whether the room still has its database; a server that nobody asks anything finds it out here."""
+        with suppress(StoreError):
+            self._room.store.read(lambda tx: None)
+        return not self._room.store.stopped
 
     def wake(self) -> None:
         """Wake them all; in the loop."""

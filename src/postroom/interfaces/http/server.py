@@ -176,7 +176,12 @@ async def _overloaded(scope: Any, receive: Any, send: Any) -> None:
 
 
 class Server(uvicorn.Server):
-    """Its end does not wait for those who would follow for ever."""
+    """It ends when its room takes no more work. Its end does not wait for those who would follow for ever."""
+
+    async def on_tick(self, counter: int) -> bool:
+        app = self.config.app
+        assert isinstance(app, Interface)
+        return await super().on_tick(counter) or app.room.store.stopped
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         app = self.config.app
@@ -232,6 +237,7 @@ def serve(
     """Serve until a signal ends it: SIGTERM or SIGINT lets what is under way be finished.
 
     ``listening`` is called with the URL when requests are taken. ``beside`` serve the same room in other ways.
+    Raises the room's error if the room has stopped, as it does without its database.
     """
     check(room, where)
     with bound(where) as listener:
@@ -241,6 +247,7 @@ def serve(
         listening(at.url)
         with _signals_taken():
             server.run(sockets=[listener])
+    room.store.check_usable()
 
 
 @contextmanager

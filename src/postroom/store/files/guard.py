@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from postroom.errors import StoreBusy, StoreReplaced
 from postroom.limits import BUSY_SECONDS, LOOK_SECONDS
+from postroom.store.kernel import owner
 from postroom.store.kernel.base import Conflict
 
 #: Where the system has no such locks, the check before each answer is what is left.
@@ -54,9 +55,16 @@ def _lock(kind: int, first: int, count: int, process: int = 0) -> bytes:
 
 def _is_free(handle: int, lock: bytes) -> bool:
     """Whether nobody has a lock that is in the way of this one, but the handle itself."""
+    return _holder(handle, lock) is None
+
+
+def _holder(handle: int, lock: bytes) -> int | None:
+    """The process that has a lock in the way of this one; -1 if the lock is of an open file, None if there is none."""
     answer = fcntl.fcntl(handle, _GET, lock)
-    kind: int = struct.unpack_from("@h", answer, 20 if sys.platform == "darwin" else 0)[0]
-    return kind == fcntl.F_UNLCK
+    places = "@16xih" if sys.platform == "darwin" else "@h22xi"
+    first, second = struct.unpack_from(places, answer)
+    process, kind = (first, second) if sys.platform == "darwin" else (second, first)
+    return None if kind == fcntl.F_UNLCK else process
 
 
 _FILE_HELD, _FILE_LEFT = (_lock(kind, _SHARED_FIRST, _SHARED_COUNT) for kind in (fcntl.F_RDLCK, fcntl.F_UNLCK))
@@ -195,6 +203,15 @@ class Guard:
             for _ in _pauses("another program part of this process writes to the file of the room"):
                 if not self._writes():
                     return
+
+    def who_writes(self) -> str | None:
+        """The process that has kept the lock to write, in words; None if nobody has it, or it cannot be told."""
+        process = _holder(self._index, _WRITER_ASKED) if _SET is not None else None
+        if process is None or process <= 0:
+            return None
+        if owner.is_stopped(owner.process_token(process)):
+            return f"process {process} writes, and is stopped: let it go on (kill -CONT {process}), or end it"
+        return f"process {process} writes"
 
     def forbid_recovery(self) -> None:
         """After a change has begun: nobody may take the index, which is being written, for a damaged one."""

@@ -242,6 +242,12 @@ class Store(ABC):
     def stopped(self) -> bool:
         return self._unusable not in (None, RoomReentered)
 
+    def check_usable(self) -> None:
+        """Raise what anyone would get who uses this store, if it has stopped."""
+        unusable = self._unusable
+        if unusable is not None and unusable is not RoomReentered:
+            raise unusable()
+
     @abstractmethod
     def waiter(self, line: int | None = None) -> AbstractContextManager[Waiter]:
         """A waiter for the next commit that wakes.

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import apsw
 
+from postroom.errors import StoreBusy
+from postroom.limits import BUSY_SECONDS
 from postroom.store.files import guard
 from postroom.store.files.reserve import Reserve
 from postroom.store.sqlite.connection import connect, make_sure
@@ -41,7 +43,12 @@ class OpenFiles:
         self.reserve.open(create=True)
 
     def take_turn(self) -> None:
-        self.reserve.take_turn()
+        try:
+            self.reserve.take_turn()
+        except StoreBusy:
+            if (why := self.guard.who_writes()) is None:
+                raise
+            raise StoreBusy(seconds=BUSY_SECONDS, why=why) from None
         self.guard.await_writer()
 
     def end_turn(self) -> None:
