@@ -10,7 +10,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
 
@@ -124,7 +123,7 @@ def _listening(places: _Places, beside: Mapping[str, Any], url: str) -> None:
     if places.told:
         return
     places.told = True
-    places.http = replace(places.http, port=urlsplit(url).port or 0)
+    places.http = replace(places.http, port=int(url.rpartition(":")[2]))
     others = {name: server.url for name, server in beside.items()}
     if settings.json:
         output.as_json({"url": url, **others})
