@@ -6,9 +6,12 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from tests.faults.here import evaluate_here
 from tests.flows.conftest import Load
 
@@ -80,6 +83,7 @@ class Arc:
     durable: bool = False
     disabled: bool = False
     missed: list[int] = field(default_factory=list)
+    caught_up: list[int] = field(default_factory=list)  # what it had missed, and the engine has not delivered yet
 
     def passed(self, n: int) -> list[int]:
         return [n + self.add] if n % 7 >= self.bound else []
@@ -91,6 +95,7 @@ class Model:
 
     arcs: dict[str, Arc] = field(default_factory=dict)
     contents: dict[str, list[int]] = field(default_factory=dict)
+    unsure: dict[str, set[int]] = field(default_factory=dict)  # of clients that left before the engine ran
     direct: dict[str, list[int]] = field(default_factory=dict)  # what was published where it stays: there at once
 
     def publish(self, space: str, n: int) -> None:
@@ -120,7 +125,23 @@ class Model:
         if not disabled:
             for n in arc.missed:
                 self._arrive(arc.target, n)
+            arc.caught_up += arc.missed
             arc.missed.clear()
+
+    def remove(self, name: str) -> None:
+        """What it has missed goes with it, but for what the engine has delivered, which it may do early."""
+        arc = self.arcs.pop(name)
+        self.unsure[arc.target] = set(arc.caught_up)
+
+    def deliver(self) -> None:
+        for arc in self.arcs.values():
+            if not arc.disabled:
+                arc.caught_up.clear()
+
+    def expected(self, space: str, found: list[int]) -> list[int]:
+        """What is there, given what was found of that which need not be."""
+        missing = self.unsure.get(space, set()) - set(found)
+        return [n for n in self.contents.get(space, []) if n not in missing]
 
 
 @dataclass
@@ -129,6 +150,7 @@ class Play:
 
     room: Postroom
     chance: random.Random
+    work_off: Callable[..., object]
     model: Model = field(default_factory=Model)
     clients: dict[str, str] = field(default_factory=dict)  # with the spaces that they read
     left: list[str] = field(default_factory=list)  # clients that have unsubscribed: they still get what was for them
@@ -178,7 +200,8 @@ class Play:
             self.room.publish("meta:d", {action: {"arcName": name}})
             self.model.switch(name, disabled)
         else:
-            self.room.run_until_idle(step_messages=chance.choice([1, 2, 50]))
+            self.work_off(step_messages=chance.choice([1, 2, 50]))
+            self.model.deliver()
 
     def subscribe(self) -> None:
         self.count += 1
@@ -191,7 +214,7 @@ class Play:
 
     def forget(self, name: str) -> None:
         self.left.append(name)
-        del self.model.arcs[f"{name}_{self.clients.pop(name)}"]
+        self.model.remove(f"{name}_{self.clients.pop(name)}")
 
     def check(self) -> None:
         """What a durable arc keeps, it delivers at the latest when the engine runs while it is enabled."""
@@ -199,25 +222,50 @@ class Play:
             if self.model.arcs[f"{name}_{space}"].disabled:
                 self.room.client(name).connect()
                 self.model.switch(f"{name}_{space}", False)
-        self.room.run_until_idle()
+        self.work_off()
         for place in [*self.spaces, *self.clients, *self.left]:
             direct, found = self.model.direct.get(place, []), numbers(self.room, place)
             assert [n for n in found if n in direct] == direct, place
-            assert [n for n in found if n not in direct] == self.model.contents.get(place, []), place
+            assert [n for n in found if n not in direct] == self.model.expected(place, found), place
         assert list(self.room.queues.info("postroom-errors")) == []
 
 
-SEEDS = [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 400))]
+def seeds(first: int, most: int) -> list[Any]:
+    """The first ones in ``make test``, all in ``make test-all``."""
+    return [*range(first), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(first, most))]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+def play(room: Postroom, folder: Path, seed: int, work_off: Callable[..., object]) -> None:
+    it = Play(room, random.Random(seed), work_off)
+    it.begin(folder)
+    for _ in range(60):
+        it.act()
+    it.check()
+    assert it.count > 20
+
+
+@pytest.mark.parametrize("seed", seeds(12, 400))
 def test_whatever_comes_and_goes_every_consumer_gets_its_events_in_the_order_of_publication(
     tmp_path: Path, seed: int
 ) -> None:
     with postroom.open(tmp_path / "room.db") as room:
-        play = Play(evaluate_here(room), random.Random(seed))
-        play.begin(tmp_path)
-        for _ in range(60):
-            play.act()
-        play.check()
-        assert play.count > 20
+        play(evaluate_here(room), tmp_path, seed, room.run_until_idle)
+
+
+@pytest.mark.parametrize("seed", seeds(2, 60))
+def test_the_same_on_postgresql(tmp_path: Path, postgres_url: str, seed: int) -> None:
+    with postroom.open(postgres_url) as room:
+        play(evaluate_here(room), tmp_path, seed, room.run_until_idle)
+
+
+@pytest.mark.parametrize("seed", seeds(1, 20))
+def test_the_same_by_the_engine_in_its_workers(tmp_path: Path, seed: int) -> None:
+    with postroom.open(tmp_path / "room.db") as room:
+        play(room, tmp_path, seed, room.run_until_idle)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+def test_the_same_on_spark(spark: SparkSession, tmp_path: Path, postgres_url: str, seed: int) -> None:
+    with postroom.open(postgres_url) as room:
+        play(room, tmp_path, seed, partial(room.run_until_idle, spark="always"))

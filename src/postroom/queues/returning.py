@@ -24,6 +24,7 @@ from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.handouts import Handout
 
 ENDED = "its process ended before it was confirmed"
+LOST = "its session lost the database before it was confirmed"
 #: Is given what was received; the take is final when it returns.
 Deliver = Callable[[Received], None]
 
@@ -175,6 +176,25 @@ def restore(tx: Transaction, handout: Handout, why: str) -> bool:
     if stored is None or not tx.handouts.give_back(handout, why):
         return False
     return not withdraw(tx, handout.queue, stored)
+
+
+def take_back(store: Store) -> None:
+    """Put back what this process had in hand with a room that lost its store, and free the queues that it had locked.
+
+    Only for a process that serves nobody else from the same store.
+    """
+    own = own_token()
+
+    def work(tx: Transaction) -> None:
+        for handout in tx.handouts.all():
+            if handout.owner == own:
+                restore(tx, handout, LOST)
+        for queue in tx.queues.all():
+            if queue.lock_owner is not None and queue.lock_owner.startswith(f"{own}/"):
+                tx.queues.unlock(tx.queues.locked(queue.id), LOST)
+        tx.wake()
+
+    store.transact("give-back", work)
 
 
 def settle(store: Store) -> None:

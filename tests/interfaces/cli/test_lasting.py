@@ -7,13 +7,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from time import monotonic, sleep
 
 import psycopg
 import pytest
-from tests.interfaces.cobol.test_sessions import program
+from tests.interfaces.cobol.test_sessions import called, program
 from tests.interfaces.http.test_server import prepared, process
 from tests.interfaces.stomp.conftest import Wire
 
@@ -21,6 +21,7 @@ import postroom
 from postroom.errors import PostroomError, StoreStopped, StoreUnavailable
 from postroom.interfaces.cli import lasting
 from postroom.interfaces.cli.lasting import Lasting
+from postroom.interfaces.cobol.session import NO_WAIT, SEGMENT
 from postroom.room import Postroom
 
 RULES = """create queue incoming kind basic mode persistent
@@ -125,6 +126,29 @@ def test_a_server_goes_on_at_the_same_places(postgres_url: str, database: Databa
     with postroom.open(postgres_url) as room:
         assert [message.body for message in room.peek("orders")][-1] == "by STOMP"
         assert "lost" not in [message.body for message in room.peek("orders")]
+        assert room.journal.verify().differences == ()
+
+
+def test_what_programs_had_received_is_back(postgres_url: str, database: Database, tmp_path: Path) -> None:
+    token, path, cd = prepared(postgres_url), tmp_path / "s", b"orders".ljust(87)
+    with postroom.open(postgres_url) as room:
+        room.queues.create("lines")
+        room.send("orders", "whole")
+        room.send("lines", "one\ntwo\n")
+    with process(postgres_url, "--port", "0", "--session", str(path)) as (child, url):
+        with closing(program(path)) as first, closing(program(path)) as second:
+            assert called(first, "R", cd, b=NO_WAIT, c=80)[1] == b"whole"
+            assert called(second, "R", b"lines".ljust(87), b=NO_WAIT | SEGMENT, c=80)[1] == b"one"
+            database.cut()
+            until(lambda: send(url, token, "orders", "after"))
+        with closing(program(path)) as next_one:
+            assert called(next_one, "R", cd, b=NO_WAIT, c=80)[1] == b"whole"
+            assert called(next_one, "R", b"lines".ljust(87), b=NO_WAIT | SEGMENT, c=80)[1] == b"one"
+            called(next_one, "Q")
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(60) == 0
+    with postroom.open(postgres_url) as room:
+        assert [message.body for message in room.peek("orders")] == ["after"]
         assert room.journal.verify().differences == ()
 
 

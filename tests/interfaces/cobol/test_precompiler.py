@@ -97,18 +97,52 @@ def test_a_program_that_is_cut_off_is_refused_with_a_place_or_has_no_open_end(tm
     assert where.startswith(f"{file}:") if where else "COMMUNICATION" not in text
 
 
-def test_a_debugging_line_is_translated_and_stays_one(tmp_path: Path) -> None:
-    program = """\
+DEBUGGED = """\
        IDENTIFICATION DIVISION.
+       ENVIRONMENT DIVISION.
+       CONFIGURATION SECTION.
+       SOURCE-COMPUTER. X WITH DEBUGGING MODE.
        DATA DIVISION.
        COMMUNICATION SECTION.
-       CD O FOR OUTPUT.
+       CD I FOR INPUT.
        PROCEDURE DIVISION.
-      D    SEND O WITH EMI.
-           STOP RUN.
+           RECEIVE I MESSAGE INTO TXT
+      D        NO DATA DISPLAY "NONE"
+           .
 """
-    lines = made(tmp_path, program)
-    place = next(place for place, line in enumerate(lines) if "postroom_send" in line)
-    assert all(line.startswith(">>D") for line in lines[place - 1 : place + 2] if not line.startswith("#line"))
-    with pytest.raises(CobolInvalid, match=r"p\.cob:6:17: X is no CD"):
-        made(tmp_path, program.replace("SEND O", "SEND X"))
+
+
+def test_debugging_lines_count_in_debugging_mode_and_are_comments_elsewhere(tmp_path: Path) -> None:
+    """Also one that is a phrase of a statement that always counts: that one waits or does not, as the line says."""
+    assert any("NONE" in line for line in made(tmp_path, DEBUGGED))
+    plain = DEBUGGED.replace(" WITH DEBUGGING MODE", "")
+    assert not any("NONE" in line for line in made(tmp_path, plain))
+    assert [line for line in made(tmp_path, plain) if "IF " in line] == []
+    wrong = DEBUGGED.replace("D        NO DATA", "D        SEND X WITH EMI NO DATA")
+    with pytest.raises(CobolInvalid, match=r"p\.cob:10:21: X is no CD"):
+        made(tmp_path, wrong)
+    second = DEBUGGED + "       END PROGRAM A.\n" + plain.replace("NONE", "NEVER")
+    assert not any("NEVER" in line for line in made(tmp_path, second)), "the mode is that of one program"
+
+
+def test_two_programs_of_a_file_share_a_copybook_with_their_section(tmp_path: Path) -> None:
+    (tmp_path / "COMM.cpy").write_text("       COMMUNICATION SECTION.\n       CD O FOR OUTPUT.\n")
+    program = """\
+       IDENTIFICATION DIVISION.
+       PROGRAM-ID. {0}.
+       AUTHOR. DON'T PANIC.
+       DATA DIVISION.
+       LINKAGE SECTION.
+       01  LK PIC X(5).
+       COPY COMM.
+       PROCEDURE DIVISION USING LK.
+           SEND O FROM LK WITH EMI.
+       END PROGRAM {0}.
+"""
+    words = " ".join(
+        line for line in made(tmp_path, program.format("ONE") + program.format("TWO")) if not line.startswith("#")
+    )
+    for half in words.split("PROGRAM-ID. ")[1:]:
+        places = [half.index(word) for word in ("WORKING-STORAGE SECTION", "POSTROOM-CD-1", "LINKAGE SECTION", "CALL")]
+        assert places == sorted(places)
+    assert "PANIC" not in words

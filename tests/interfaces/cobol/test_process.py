@@ -15,7 +15,7 @@ import postroom
 from postroom.errors import RoomMissing
 from postroom.interfaces.cobol.building import LIBRARY, library
 from postroom.interfaces.cobol.process import refuse_all, serve
-from postroom.interfaces.cobol.wire import Call, write_call
+from postroom.interfaces.cobol.wire import Call, read_answer, write_call
 from postroom.room import Postroom
 
 RECEIVE = write_call(Call("R", 0, 2, 80, (b"q".ljust(87),)))
@@ -47,6 +47,21 @@ def test_what_was_received_is_final_only_for_a_program_that_ended(room: Postroom
     thread.join()
     assert (b"message" in answers) == bool(said)
     assert room.count("q").queues[0].unprocessed == left
+
+
+def test_a_session_whose_room_has_stopped_ends_so_that_the_next_call_begins_another(room: Postroom) -> None:
+    room.queues.create("q")
+    here, there = socket.socketpair()
+    with here, there:
+        thread = Thread(target=serve, args=(room, there), kwargs={"encoding": "utf-8", "source": None})
+        thread.start()
+        room.store._stop("the database is gone")
+        here.sendall(write_call(Call("C", 0, 0, 0, (b"q".ljust(87),))))
+        head = here.recv(4, socket.MSG_WAITALL)
+        _, (area,) = read_answer(head + here.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL))
+        assert area[79:81] == b"99"
+        thread.join(30)
+        assert not thread.is_alive()
 
 
 def test_without_a_room_a_program_learns_that_there_is_no_session(capsys: pytest.CaptureFixture[str]) -> None:

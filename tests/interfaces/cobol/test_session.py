@@ -247,6 +247,13 @@ def test_the_cd_of_initial_input_has_the_queue_that_started_the_program(program:
         assert program.input.queues == expected
 
 
+def test_an_area_of_no_characters_receives_nothing(program: Program, it: Postroom) -> None:
+    it.send("IN/A", "a1a2")
+    assert program.receive("IN", size=0)[1] == "98"
+    assert program.receive("IN", size=-1)[1] == "98"
+    assert program.receive("IN")[2] == "a1a2"
+
+
 def test_text_is_in_the_encoding_of_the_program(it: Postroom) -> None:
     program = Program(it, encoding="latin-1")
     it.send("IN/A", "für €")

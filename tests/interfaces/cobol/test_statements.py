@@ -131,3 +131,25 @@ def test_a_statement_that_is_not_understood_has_a_place(written: str, column: in
     with pytest.raises(CobolInvalid) as refused:
         statement(written)
     assert (refused.value.facts["where"], refused.value.facts["rule"]) == (f"P.cob:4:{column}", rule)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    ["77 E PIC 9 COMP.", "01 E PIC 9(2).", "01 E PICTURE IS 9 USAGE IS COMP-3.", "05 E BINARY.", "77 E BINARY-LONG."],
+)
+def test_an_end_indicator_that_is_not_one_digit_is_refused(entry: str) -> None:
+    head = HEAD.replace("COMMUNICATION", f"{entry} COMMUNICATION")
+    with pytest.raises(CobolInvalid, match=r"the end indicator E has to be one digit"):
+        translated(read_lines(head + "SEND O FROM X WITH E.", "P.cob", Layout.FREE))
+
+
+@pytest.mark.parametrize("entry", ["77 E PIC 9.", "01 E PIC X(01) VALUE '2'.", "01 E. 05 F PIC 9.", "77 D PIC 9 COMP."])
+def test_one_that_is_one_character_is_taken(entry: str) -> None:
+    head = HEAD.replace("COMMUNICATION", f"{entry} COMMUNICATION")
+    assert translated(read_lines(head + "SEND O FROM X WITH E.", "P.cob", Layout.FREE))
+
+
+def test_a_mnemonic_name_needs_no_is() -> None:
+    head = HEAD.replace("C01 IS TOP", "C01 TOP")
+    lines = translated(read_lines(head + "SEND O WITH EMI AFTER TOP.", "P.cob", Layout.FREE))
+    assert "MOVE -1 TO POSTROOM-LINES" in " ".join(line.text for line in lines)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 
 from postroom.errors import CobolInvalid
@@ -31,7 +33,9 @@ def test_an_edit_replaces_tokens_of_several_lines_and_leaves_the_rest() -> None:
     tokens, edits = scan(program), Edits()
     edits.replace(tokens[1:8], "x\ny")
     edits.insert_after(tokens[8], "!")
-    assert printed(edits.applied(program)) == '#line 1 "P.cob"\nA x\n#line 1 "P.cob"\ny\n\n  I!\n'.replace("  I", " I")
+    assert printed(
+        chain.from_iterable(edits.applied(program))
+    ) == '#line 1 "P.cob"\nA x\n#line 1 "P.cob"\ny\n\n  I!\n'.replace("  I", " I")
 
 
 def test_directives_say_where_lines_come_from() -> None:

@@ -70,6 +70,7 @@ def serve(
     """
     from postroom.interfaces.http.logs import FORMATS
     from postroom.interfaces.http.server import Listening, serve
+    from postroom.queues.returning import take_back
     from postroom.room import open as open_room
     from postroom.room.opening import resolved
 
@@ -84,6 +85,8 @@ def serve(
     places = _Places(Listening(host, port, tls_certificate, tls_key), stomp, session)
 
     def work(room: Postroom) -> None:
+        if places.told:  # the room was opened again: nobody has what was received before
+            take_back(room.store)
         with ExitStack() as stack:
             beside = _beside(stack, room, places)
             stack.enter_context(_engine(url, run, master, spark_settings(conf)))

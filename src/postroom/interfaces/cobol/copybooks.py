@@ -127,7 +127,7 @@ def _replaced(lines: list[Line], pairs: Sequence[tuple[list[str], str]]) -> list
                 at += len(old) - 1
                 break
         at += 1
-    return edits.applied(lines)
+    return [line for made in edits.applied(lines) for line in made]
 
 
 def read_source(file: Path) -> str:

@@ -6,7 +6,7 @@ name the lines of the program and of its copybooks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from postroom.errors import FileUnreadable
 from postroom.interfaces.cobol.copybooks import Library, expanded, read_source
 from postroom.interfaces.cobol.descriptions import Described, read_entry
-from postroom.interfaces.cobol.source import Layout, Line, fail, layout_of, read_lines
+from postroom.interfaces.cobol.source import Layout, Line, fail, layout_of, read_lines, without_debugging
 from postroom.interfaces.cobol.statements import STORAGE, Statements, initial_call
 from postroom.interfaces.cobol.tokens import Edits, Token, printed, scan
 
@@ -43,12 +43,13 @@ def precompile(file: Path, options: Options = Options()) -> str:  # noqa: B008 (
 
 def translated(lines: list[Line]) -> list[Line]:
     """The lines of a program, with storage and calls instead of CDs and statements."""
+    lines = without_debugging(lines)
     edits = Edits()
     moves = [_Program(tokens, edits).translate() for tokens in _programs(scan(lines))]
     done = edits.applied(lines)
-    for move in filter(None, moves):
-        done = _moved(done, lines, *move)
-    return done
+    for first, last, to in filter(None, moves):  # the lines of one section before those of another
+        done[to:last] = [*done[first:last], *done[to:first]]
+    return [line for made in done for line in made]
 
 
 def _programs(tokens: list[Token]) -> list[list[Token]]:
@@ -146,13 +147,3 @@ class _Program:
         if at == len(self._tokens):
             fail(self._tokens[procedure].position, "the PROCEDURE DIVISION has no period", "syntax")
         self._edits.insert_after(self._tokens[at], "\n" + initial_call(initial))
-
-
-def _moved(lines: Sequence[Line], before: Sequence[Line], first: int, last: int, to: int) -> list[Line]:
-    """The lines of one section before those of another. Edits may have made several lines of one."""
-    start, end = before[first], before[last] if last < len(before) else None
-    places = [(line.file, line.number) for line in lines]
-    begin = places.index((start.file, start.number))
-    stop = len(lines) if end is None else places.index((end.file, end.number))
-    target = places.index((before[to].file, before[to].number))
-    return [*lines[:target], *lines[begin:stop], *lines[target:begin], *lines[stop:]]

@@ -36,6 +36,8 @@ def serve(room: Postroom, connection: socket.socket, *, encoding: str, source: s
                 connection.sendall(write_answer(0))
                 continue
             connection.sendall(session.answer(body))
+            if room.store.stopped:  # the program's next call begins another session
+                break
         orderly = session.ended
     except FrameInvalid as error:
         print(f"postroom: a call of the program is invalid: {error}", file=sys.stderr)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from time import monotonic, sleep
 
-from postroom.errors import ArgumentInvalid, BodyError, OutputFailed, PostroomError, QueueHeld, QueueLocked
+from postroom.errors import AreaShort, ArgumentInvalid, BodyError, OutputFailed, PostroomError, QueueHeld, QueueLocked
 from postroom.interfaces.cobol.areas import (
     AreaInvalid,
     Description,
@@ -124,7 +124,9 @@ class CobolSession:
         return _Terminal(source.input, source.output)
 
     def _next(self, names: tuple[str, ...], call: Call) -> Received:
-        area = Area(max(1, min(call.c, COBOL_TEXT_MAX)), self._encoding)
+        if call.c < 1:
+            raise AreaShort(why="it has no characters at all")
+        area = Area(min(call.c, COBOL_TEXT_MAX), self._encoding)
         wait = 0.0 if call.b & NO_WAIT else _LOOK_SECONDS
         while True:
             try:

@@ -7,7 +7,7 @@ the IDENTIFICATION DIVISION are left out. What remains of a line stands where it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple, NoReturn
 
@@ -18,6 +18,7 @@ _COMMENT_ENTRIES = {"AUTHOR", "INSTALLATION", "DATE-WRITTEN", "DATE-COMPILED", "
 _DIVISIONS = {"ENVIRONMENT", "DATA", "PROCEDURE", "IDENTIFICATION", "ID"}
 _FIRST = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)(?:\s+([A-Za-z]+))?")
 DEBUGGING = ">>D    "  # begins a line that is compiled in debugging mode only
+_DEBUGGING_MODE = re.compile(r"\bDEBUGGING\b", re.IGNORECASE)
 _WIDTH = 65  # of the text of a fixed line, in columns 8 to 72
 _WORD = re.compile(r"\"[^\"]*\"?|'[^']*'?|[A-Za-z0-9_-]+")
 
@@ -136,10 +137,28 @@ def _without_entries(lines: Iterable[Line]) -> list[Line]:
         match = _FIRST.match(line.text)
         word, second = (match[1].upper(), (match[2] or "").upper()) if match else ("", "")
         header = word == "PROGRAM-ID" or (second == "DIVISION" and word in _DIVISIONS)
-        over = over or (header and word in ("ENVIRONMENT", "DATA", "PROCEDURE"))
+        if header:
+            over = word in ("ENVIRONMENT", "DATA", "PROCEDURE")
         if not over and word in _COMMENT_ENTRIES:
             inside = True
         elif header:
             inside = False
         kept.append(line._replace(text="") if inside else line)
+    return kept
+
+
+def without_debugging(lines: Sequence[Line]) -> list[Line]:
+    """Debugging lines are lines like any other in a program in debugging mode, and comments elsewhere."""
+    kept, debugging, division = [], False, ""
+    for line in lines:
+        if line.text.startswith(DEBUGGING):
+            text = line.text.replace(DEBUGGING, " " * len(DEBUGGING), 1) if debugging else ""
+            kept.append(line._replace(text=text))
+            continue
+        match = _FIRST.match(line.text)
+        if match and (match[2] or "").upper() == "DIVISION":
+            division = match[1].upper()
+            debugging = debugging and division not in ("IDENTIFICATION", "ID")
+        debugging |= division == "ENVIRONMENT" and bool(_DEBUGGING_MODE.search(line.text))
+        kept.append(line)
     return kept

@@ -5,6 +5,7 @@ A RECEIVE with ``NO DATA`` or ``WITH DATA`` becomes a call and an IF; ``scopes.p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
@@ -31,6 +32,10 @@ _FIGURATIVES = {
     **dict.fromkeys(("HIGH-VALUE", "HIGH-VALUES"), "X'FF'"),
     **dict.fromkeys(("LOW-VALUE", "LOW-VALUES"), "X'00'"),
 }
+_CHANNEL = re.compile(r"C\d\d|CSP|FORMFEED|TOP-OF-PAGE")
+_PICTURE = re.compile(r"\bPIC(?:TURE)?\s+(?:IS\s+)?(\S+)", re.IGNORECASE)
+_ONE = re.compile(r"[9XA](?:\(0*1\))?", re.IGNORECASE)  # pictures of one character
+_BINARY = re.compile(r"COMP(?:UTATIONAL)?(?:-\w)?|BINARY(?:-\w+)?|PACKED-DECIMAL|INDEX")
 _NO_AREA = "BY REFERENCE OMITTED BY VALUE 0"
 _PAGES = {"C01", "FORMFEED", "TOP-OF-PAGE"}  # what a mnemonic name may stand for to mean a page
 
@@ -219,7 +224,9 @@ class Statements:
         if word:
             end = _ENDS[word]
         elif ended:
+            begun = self._next
             end = self._identifier("ESI, EMI, EGI or an identifier")
+            self._check_indicator(begun)
         if area == _NO_AREA and not (word or ended):
             fail(self._tokens[at].position, "SEND needs FROM, or WITH and an end indicator")
         when, lines = self._advancing()
@@ -231,6 +238,18 @@ class Statements:
             f'BY REFERENCE {end} BY VALUE {bits} BY REFERENCE "{when}" BY VALUE {LINES}',
         )
         return f"MOVE {lines} TO {LINES}\n{call}"
+
+    def _check_indicator(self, name: Token) -> None:
+        """An end indicator is one character: of any other item, a part would be read that says something else."""
+        tokens = self._tokens
+        places = [at for at in range(1, len(tokens)) if tokens[at].word == name.word and tokens[at - 1].text.isdigit()]
+        if len(places) != 1:  # described elsewhere, or several times
+            return
+        end = next((at for at in range(places[0], len(tokens)) if tokens[at].kind == "period"), len(tokens))
+        entry = tokens[places[0] : end]
+        picture = _PICTURE.search(_joined(entry))
+        if any(_BINARY.fullmatch(token.word) for token in entry) or (picture and not _ONE.fullmatch(picture[1])):
+            fail(name.position, f"the end indicator {name.text} has to be one digit: PIC 9, USAGE DISPLAY", "operand")
 
     def _advancing(self) -> tuple[str, str]:
         when = self._accept("BEFORE", "AFTER")
@@ -297,7 +316,9 @@ def _mnemonics(tokens: Sequence[Token]) -> dict[str, str]:
         return {}
     start = words.index("SPECIAL-NAMES")
     end = next((at for at in range(start, len(words)) if words[at] in ("SECTION", "DIVISION")), len(words))
-    return {words[at + 1]: words[at - 1] for at in range(start + 1, end - 1) if words[at] == "IS"}
+    named = {words[at + 1]: words[at - 1] for at in range(start + 1, end - 1) if words[at] == "IS"}
+    bare = {words[at + 1]: words[at] for at in range(start + 1, end - 1) if _CHANNEL.fullmatch(words[at])}
+    return {name: meaning for name, meaning in {**bare, **named}.items() if name != "IS"}
 
 
 def initial_call(cd: Described) -> str:

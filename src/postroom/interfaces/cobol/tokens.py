@@ -63,8 +63,8 @@ class Edits:
     def insert_after(self, token: Token, text: str) -> None:
         self._edits.setdefault(token.at, []).append((token.end, token.end, text))
 
-    def applied(self, lines: Sequence[Line]) -> list[Line]:
-        """The lines with all replacements; a text of several lines makes several of the same number."""
+    def applied(self, lines: Sequence[Line]) -> list[list[Line]]:
+        """Each line with its replacements; a text of several lines makes several of the same number."""
         done = []
         for at, line in enumerate(lines):
             text = line.text
@@ -72,7 +72,7 @@ class Edits:
                 text = text[:start] + new + text[end:]
             first, *more = text.split("\n")
             mark = DEBUGGING if line.text.startswith(DEBUGGING) else ""
-            done += [line._replace(text=first), *(line._replace(text=mark + piece) for piece in more)]
+            done.append([line._replace(text=first), *(line._replace(text=mark + piece) for piece in more)])
         return done
 
 

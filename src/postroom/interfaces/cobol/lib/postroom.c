@@ -16,6 +16,7 @@
 
 #define FRAME_MAX (256 * 1024)
 #define SENT_MAX 10000 /* of an area: more than a text length can say */
+#define PAUSE 100000 /* microseconds */
 #define INPUT_SIZE 87
 #define IO_SIZE 33
 #define OUTPUT_HEAD 10
@@ -151,6 +152,7 @@ static int begin(void) {
     process = -1, owner = getpid();
     if (path && *path ? connect_to(path) < 0 || introduce() < 0 : start_process() < 0) {
         drop_session();
+        usleep(PAUSE); /* a program that tries again and again leaves time for others */
         return -1;
     }
     if (!registered) on_exit(at_end, NULL), registered = 1;
