@@ -105,6 +105,9 @@ def test_what_a_partner_says_is_told_without_our_secrets(monkeypatch: pytest.Mon
         assert "ann:" not in hidden(said, settings)
     assert CANARY[:5] not in told(("x" * (GATEWAY_TOLD_CHARS_MAX - 6) + value).encode(), settings), "nor half of one"
     assert hidden_in_reply(f"<a>{value}</a>".encode(), settings) == "<a>…</a>".encode()
+    monkeypatch.setenv("S", "hunter2")
+    assert hidden_in_reply(b"<r>Bearer hunter2</r>", settings) == "<r>Bearer …</r>".encode()
+    assert hidden_in_reply(b"<r>hunter22</r>", settings) == b"<r>hunter22</r>", "a part of a word is not it"
     monkeypatch.setenv("S", "a")
     assert hidden_in_reply(b"<a/>", settings) == b"<a/>", "a short word is not looked for in messages"
 

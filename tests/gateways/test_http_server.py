@@ -39,6 +39,7 @@ def room(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     with postroom.open(sqlite_url) as opened:
         evaluate_here(opened)
         opened.gateways.add("orders", "http", path="/orders", headers="X-Trace,X-None", wait="20")
+        opened.gateways.add("plain", "http", path="/plain")
         opened.gateways.add("hooks", "http", path="/hooks", in_secret="env:HOOK_KEY", in_token="env:HOOK_TOKEN")
         opened.load(file)
         yield opened
@@ -99,6 +100,8 @@ def test_a_request_that_waits_too_long_gets_a_place_to_ask(client: httpx.Client,
         200, "<ok>7</ok>", next(iter(room.queues.history("answers"))).key,
     )  # fmt: skip
     assert client.get("/orders/answers/nobody").status_code == 404
+    elsewhere = place.replace("/orders/", "/plain/")
+    assert (elsewhere != place, client.get(elsewhere).status_code) == (True, 404), "an endpoint has its own requests"
 
 
 def test_an_answer_can_be_asked_for_after_a_sweep_and_is_gone_when_it_was_purged(
@@ -186,7 +189,12 @@ def test_a_queue_on_hold_asks_to_come_again(client: httpx.Client, room: Postroom
 
 
 @pytest.mark.parametrize(("headers", "body", "status", "why"), [
-    ({"content-type": "application/cloudevents+json"}, b'{"specversion":"1.0"}', 400, "a CloudEvent has specversion"),
+    ({"content-type": "application/cloudevents+json"}, b'{"specversion":"1.0"}', 400, "it needs id"),
+    ({"content-type": "application/cloudevents+json"},
+     b'{"specversion":"1.0","id":null,"source":null,"type":[1]}', 400, "it needs id, a text"),
+    ({"content-type": "application/cloudevents+json"}, b"[]", 400, "it is no object"),
+    ({"ce-specversion": "1.0"}, b"<order/>", 400, "it needs id"),
+    ({"ce-specversion": "0.3", "ce-id": "1", "ce-source": "a", "ce-type": "t"}, b"<order/>", 400, "only specversion 1"),
     ({"content-type": "application/cloudevents+json"}, b"{", 400, "this is no CloudEvent"),
     ({"content-type": "application/cloudevents+json"},
      b'{"specversion":"1.0","id":"1","source":"a","type":"t","data_base64":"%"}', 400, "data_base64 is not Base64"),

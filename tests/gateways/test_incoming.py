@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -38,6 +39,10 @@ create rule confirm for orders if (/order) then do enqueue <ok>{/order/id}</ok> 
 
 def arrival(body: str, number: str | None = None, endpoint: str = "orders") -> Arrival:
     return Arrival(endpoint, body.encode(), "application/xml", "10.0.0.1:5", {"x-order": "7"}, number)
+
+
+def proven(body: str, token: str, number: str | None = None) -> Arrival:
+    return replace(arrival(body, number), token=token)
 
 
 @pytest.fixture
@@ -168,6 +173,26 @@ def test_an_answer_that_nobody_waits_for_is_a_disconnected_transport(open_room: 
     (error,) = open_room.queues.info("errs")
     assert "<class>network</class>" in error.body
     assert "<disconnectedTransport>" in error.body
+
+
+def test_a_token_is_good_once_whichever_process_sees_it(open_room: Postroom) -> None:
+    """It is kept with its message: another body with it is refused, and tells of it; the same number is the same."""
+    accept = open_room._parts.incoming.accept
+    entered = accept(proven("<order><id>1</id></order>", "t1", "n1"))
+    assert accept(proven("<order><id>1</id></order>", "t2", "n1")).key == entered.key
+    for number in (None, "n2"):
+        with pytest.raises(ArrivalRefused, match="its token was used before"):
+            accept(proven("<order><id>2</id></order>", "t1", number))
+    assert accept(proven("<order><id>3</id></order>", "t3")).key > entered.key
+    assert len(list(open_room.queues.info("orders"))) == 2
+    assert len(list(open_room.queues.info("errs"))) == 2
+
+
+def test_a_long_message_that_is_refused_is_told_by_its_beginning(open_room: Postroom) -> None:
+    with pytest.raises(XmlMalformed):
+        open_room._parts.incoming.accept(arrival("<order>" + "x" * 600_000))
+    (error,) = open_room.queues.info("errs")
+    assert "; its first 524288 of 600007 bytes are here" in error.body
 
 
 def test_the_same_number_is_the_same_message(open_room: Postroom) -> None:

@@ -27,7 +27,8 @@ def test_what_is_no_address_is_refused(url: str) -> None:
     ("address", "public"),
     [("8.8.8.8", True), ("127.0.0.1", False), ("10.1.2.3", False), ("169.254.169.254", False), ("0.0.0.0", False),
      ("::1", False), ("::ffff:127.0.0.1", False), ("fe80::1", False), ("2002:7f00:1::", False), ("224.0.0.1", False),
-     ("2606:4700::1111", True)],
+     ("2606:4700::1111", True), ("64:ff9b::7f00:1", False), ("64:ff9b:1::a00:1", False), ("::127.0.0.1", False),
+     ("fec0::1", False), ("192.0.0.192", False)],
 )  # fmt: skip
 def test_addresses_inside_of_networks_are_known(address: str, public: bool) -> None:
     assert is_public(ip_address(address)) is public

@@ -10,6 +10,7 @@ import base64
 import contextlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ from postroom.model.xmltext import attribute, escaped
 #: The settings that say where a secret is which is sent, or asked for.
 SECRETS = ("token", "password", "secret", "in-token", "in-secret", "wss-password")
 _HIDDEN = "…"
-_REPLY_CHARS_MIN = 8
+#: In a reply, shorter ones are left alone, and up to here they are hidden where they are whole words.
+_REPLY_CHARS_MIN, _REPLY_WORD_CHARS_MAX = 4, 7
 
 
 # --- what a secret can be ---
@@ -108,10 +110,13 @@ def hidden(text: str, settings: Mapping[str, Any]) -> str:
 
 
 def hidden_in_reply(body: bytes, settings: Mapping[str, Any]) -> bytes:
-    """The same for a reply that becomes a message; words that are short are no secrets there."""
+    """The same for a reply that becomes a message: what is short is hidden only where it is a word, if at all."""
     for form in _all_forms(settings):
+        written = re.escape(form.encode(errors="replace"))
+        if _REPLY_CHARS_MIN <= len(form) <= _REPLY_WORD_CHARS_MAX:
+            written = rb"(?<!\w)" + written + rb"(?!\w)"
         if len(form) >= _REPLY_CHARS_MIN:
-            body = body.replace(form.encode(errors="replace"), _HIDDEN.encode())
+            body = re.sub(written, _HIDDEN.encode(), body)
     return body
 
 

@@ -231,7 +231,7 @@ class HttpServer:
             self._answers.leave(connection)
 
     async def _asked(self, endpoint: Endpoint, connection: str) -> Response:
-        known, message = await asyncio.to_thread(self._incoming.answer_of, connection)
+        known, message = await asyncio.to_thread(self._incoming.answer_of, connection, endpoint.name)
         if not known:
             raise Refused(404, "message-unknown", "no request is known by this name")
         if message is None:
@@ -282,10 +282,19 @@ def _message(endpoint: Endpoint, request: Request, body: bytes) -> Arrival:
     else:
         event = {name[3:]: _attribute(name, text) for name, text in headers.items() if name.startswith("ce-")}
     if event:
+        _check_event(event)
         properties |= {f"ce-{name}": text for name, text in event.items() if isinstance(text, str)}
-        number = number or f"{event.get('source')} {event.get('id')}"
-        sender = str(event.get("source", sender))
+        number = number or f"{event['source']} {event['id']}"
+        sender = str(event["source"])
     return Arrival(endpoint.name, body, media_type, sender, properties, number)
+
+
+def _check_event(event: Mapping[str, Any]) -> None:
+    for name in ("specversion", "id", "source", "type"):
+        if not isinstance(event.get(name), str) or not event[name]:
+            raise ValueError(f"this is no CloudEvent: it needs {name}, a text that is not empty")
+    if event["specversion"] != "1.0":
+        raise ValueError("this is no CloudEvent that is known here: only specversion 1.0 is")
 
 
 def _attribute(name: str, text: str) -> str:
@@ -307,10 +316,11 @@ def _structured(body: bytes) -> tuple[bytes, str, dict[str, Any]]:
     """A CloudEvent whose attributes and data are one JSON object."""
     try:
         event = json.loads(body)
-        if not isinstance(event, dict) or not {"specversion", "id", "source", "type"} <= event.keys():
-            raise ValueError("a CloudEvent has specversion, id, source and type")
     except (ValueError, RecursionError) as error:
         raise ValueError(f"this is no CloudEvent: {error}") from None
+    if not isinstance(event, dict):
+        raise ValueError("this is no CloudEvent: it is no object")
+    _check_event(event)
     data, media_type = event.pop("data", None), str(event.pop("datacontenttype", "application/json"))
     if event.get("data_base64") is not None:
         return _decoded(event.pop("data_base64")), media_type, event

@@ -39,6 +39,7 @@ from postroom.store.kernel.queues import Hold, Queue
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.endpoints import ANSWER, IN
 
+_SHOWN_BYTES_MAX = BODY_BYTES_MAX // 8  # of what was refused, in its error message
 _LOOK_SECONDS = 0.5  # a wake-up ends a sleep at once
 _FORGET_SECONDS = 60.0  # between two looks for requests that are too old
 
@@ -56,6 +57,7 @@ class Arrival:
     flaw: PostroomError | None = None  # what its transport found wrong with it
     sequence: tuple[str, int] | None = None  # of reliable messaging, with its number; 0 ends the sequence
     connection: str | None = None  # that it shares with others; by default it has one of its own
+    token: str | None = None  # that proves its sender, and is good once
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +186,9 @@ class Incoming:
             except ArgumentInvalid as error:  # a number that was used for something else
                 outcomes[at] = error
                 continue
-            if earlier is not None:
+            if earlier is None and arrival.token is not None and tx.receipts.message(_token(arrival)) is not None:
+                outcomes[at] = ArrivalRefused(gateway=endpoint, why="its token was used before")
+            elif earlier is not None:
                 outcomes[at] = Entered(key_text(earlier), tx.requests.connection_of(earlier) if answers else None)
             elif number in fresh:
                 again[at] = number
@@ -222,6 +226,8 @@ class Incoming:
         for key, (number, at, arrival, draft, connection) in zip(keys, entered, strict=True):
             if arrival.number is not None if arrival.sequence is None else answers:
                 tx.receipts.add(number, key, _fingerprint(queue, draft))
+            if arrival.token is not None:
+                tx.receipts.add(_token(arrival), key, _fingerprint(queue, draft))
             if answers:
                 tx.requests.add(connection, arrival.endpoint, key)
             outcomes[at] = Entered(key_text(key), connection if answers else None)
@@ -231,17 +237,24 @@ class Incoming:
         queue = tx.endpoints.queue_at(arrival.endpoint, IN)
         if queue is None:
             return
-        text = arrival.body[: BODY_BYTES_MAX // 8].decode(errors="backslashreplace").replace("\0", "\ufffd")
-        failure = Failure("message", error.code, f"from {arrival.sender}: {error}")
+        shown = arrival.body[:_SHOWN_BYTES_MAX]
+        text = shown.decode(errors="backslashreplace").replace("\0", "\ufffd")
+        what = f"from {arrival.sender}: {error}"
+        if len(shown) < len(arrival.body):
+            what += f"; its first {len(shown)} of {len(arrival.body)} bytes are here"
+        failure = Failure("message", error.code, what)
         put = self._entry.failed(tx, failure, queue, Document(0, "text", None, text), {})
         Batch(tx).write([put._replace(actor=arrival.endpoint)], 0)
 
-    def answer_of(self, connection: str) -> tuple[bool, Message | None]:
-        """Whether such a request is known, and its answer if it is there; raises if none will ever be there."""
+    def answer_of(self, connection: str, endpoint: str | None = None) -> tuple[bool, Message | None]:
+        """Whether such a request is known, and its answer if it is there; raises if none will ever be there.
+
+        A request to another ``endpoint`` is not known.
+        """
 
         def work(tx: Transaction) -> tuple[bool, Message | None]:
             request = tx.requests.find(connection)
-            if request is None:
+            if request is None or endpoint not in (None, request.endpoint):
                 return False, None
             if request.response is None:
                 if tx.endpoints.queue_at(request.endpoint, ANSWER) is None:
@@ -327,6 +340,10 @@ class Answers:
                 tell = self._waiting.pop(connection, None)
             if tell is not None:
                 tell(outcome)
+
+
+def _token(arrival: Arrival) -> str:
+    return f"gateway {arrival.endpoint} token {arrival.token}"
 
 
 def _draft(arrival: Arrival) -> Draft | PostroomError:

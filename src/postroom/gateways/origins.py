@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
 
@@ -91,6 +91,12 @@ def pinned(host: str, port: int, *, private: bool, resolver: Resolver | None = N
     raise Undelivered(why, disconnected=f"{host}:{port}")
 
 
+#: Where routers may translate to IPv4, and what was once used inside of sites; Python calls some of them global.
+_INSIDE = [ip_network(text) for text in ("64:ff9b::/96", "64:ff9b:1::/48", "::/96", "fec0::/10", "192.0.0.0/24")]
+
+
 def is_public(address: Address) -> bool:
+    if any(address in network for network in _INSIDE):
+        return False
     mapped = getattr(address, "ipv4_mapped", None) or getattr(address, "sixtofour", None)
     return address.is_global and not address.is_multicast and (mapped is None or is_public(mapped))

@@ -168,7 +168,7 @@ def _recipient(settings: Mapping[str, Any], named: object) -> str:
     try:
         address = mail_address(named) if isinstance(named, str) else ""
     except ValueError as error:
-        raise Undelivered(f"the property recipient is no {error}", final=True) from None
+        raise Undelivered(f"the property recipient is not {error}", final=True) from None
     if not listed(address, settings.get("recipients", [])):
         raise Undelivered(f"{address!r} is not on the gateway's list of recipients", final=True)
     return address

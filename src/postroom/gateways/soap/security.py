@@ -227,6 +227,17 @@ def verify(envelope: Envelope, policy: SecurityPolicy, settings: Mapping[str, An
         raise Unsafe(f"{type(error).__name__}: {error}") from None
 
 
+def token_of(envelope: Envelope, policy: SecurityPolicy) -> str | None:
+    """The token of a request that was verified and not signed: whoever saw it could send it once more, with a body."""
+    if policy.username != "digest" or policy.sign:
+        return None
+    return _nonce(_only(_security(envelope), f"{_WSSE}UsernameToken"))
+
+
+def _nonce(token: Any) -> str:
+    return "".join((token.findtext(f"{_WSSE}Nonce") or "").split())
+
+
 def _security(envelope: Envelope) -> Any:
     blocks = envelope.headers(SECURITY, "Security")
     if len(blocks) != 1:
@@ -330,7 +341,7 @@ def _check_token(token: Any, policy: SecurityPolicy, settings: Mapping[str, Any]
     wanted, password = str(settings["wss-username"]), credential(settings, "wss-password", line)
     name = (token.findtext(f"{_WSSE}Username") or "").strip()
     given = (token.findtext(f"{_WSSE}Password") or "").strip()
-    nonce = "".join((token.findtext(f"{_WSSE}Nonce") or "").split())
+    nonce = _nonce(token)
     created = (token.findtext(f"{_WSU}Created") or "").strip()
     if policy.username == "digest":
         password = _digest(base64.b64decode(nonce, validate=True), created, password)

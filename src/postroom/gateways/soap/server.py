@@ -68,12 +68,14 @@ class Posted:
     body: bytes
     properties: Mapping[str, Value]
     number: str | None
+    token: str | None = None
 
     def flawed(self, error: PostroomError) -> Arrival:
         return replace(self.arrival(self.body, "application/xml"), flaw=error, number=None)
 
     def arrival(self, body: bytes, media_type: str) -> Arrival:
-        return Arrival(self.endpoint.name, body, media_type, self.sender, self.properties, self.number)
+        made = Arrival(self.endpoint.name, body, media_type, self.sender, self.properties, self.number)
+        return replace(made, token=self.token)
 
 
 class SoapServer:
@@ -134,10 +136,13 @@ class SoapServer:
         understood = [ADDRESSING, *([SECURITY] if terms.security else []), *([RELIABLE] if terms.reliable else [])]
         unknown = envelope.must_understand(understood)
         if unknown is not None:
-            raise Faulty("MustUnderstand", f"the header {unknown} is not understood")
+            why = f"the header {unknown} is not understood"
+            await self._accept(posted.flawed(ArrivalRefused(gateway=posted.endpoint.name, why=why)))
+            raise Faulty("MustUnderstand", why)
         reply_to = envelope.addressing("ReplyTo")
         if reply_to is not None and reply_to not in _ANONYMOUS:
             why = "answers go back by the connection of the request"
+            await self._accept(posted.flawed(ArrivalRefused(gateway=posted.endpoint.name, why=why)))
             raise Faulty("sender", why, subcode=(ADDRESSING, "OnlyAnonymousAddressSupported"))
         if terms.reliable:
             return await self._reliably(posted, envelope, wait, place)
@@ -156,7 +161,8 @@ class SoapServer:
             why = f"it is not as the policy says: {error}"
             await self._accept(posted.flawed(ArrivalRefused(gateway=posted.endpoint.name, why=why)))
             raise Faulty("sender", _UNSAFE, subcode=(SECURITY, "InvalidSecurity")) from None
-        return replace(posted, number=once or posted.number or envelope.addressing("MessageID"))
+        number, token = once or posted.number or envelope.addressing("MessageID"), security.token_of(envelope, policy)
+        return replace(posted, number=number, token=token)
 
     async def _entered(
         self, posted: Posted, envelope: Envelope, sequence: tuple[str, int] | None
