@@ -117,6 +117,39 @@ def test_attempts_have_one_number_and_keep_the_order(room: Postroom, partner: Pa
     assert bodies(room, "errs") == []
 
 
+def test_two_queues_to_one_partner_keep_the_order_of_their_messages(
+    room: Postroom, partner: Partner, program: Program
+) -> None:
+    """However they were put there, also if the first one has to be tried again; a queue on hold keeps none waiting."""
+    room.gateways.add("partner", "http", address=partner.address, backoff="0.2")
+    program(
+        room,
+        OUT + OUT.replace("queue out", "queue also") + ERRS + "create queue orders kind basic mode persistent\n"
+        "create rule ask for orders if (/n) then (do enqueue <c>{string(/n)}</c> into out, "
+        "do enqueue <d>{string(/n)}</d> into also, do enqueue <e>{string(/n)}</e> into out)",
+    )
+    partner.answers += [(503, {}, b"busy")]
+    sent = []
+    for number in range(12):
+        sent.append(f"<a>{number}</a>")
+        room.send("out" if number % 3 else "also", sent[-1], format="xml")
+    room.run_until_idle()
+    assert partner.bodies == [sent[0], *sent]
+    room.send_many("orders", [f"<n>{number}</n>" for number in range(3)], format="xml")
+    room.run_until_idle()
+    assert partner.bodies[13:] == [f"<{name}>{number}</{name}>" for number in range(3) for name in "cde"]
+    room.queues.set_password("also", password="p")
+    room.queues.disable("also", password="p", output_only=True)
+    room.send("also", "held")
+    room.send("out", "goes")
+    room.run_until_idle()
+    assert partner.bodies[-1] == "goes"
+    room.queues.enable("also", password="p")
+    room.run_until_idle()
+    assert partner.bodies[-1] == "held"
+    assert room.journal.verify().differences == ()
+
+
 def test_a_dead_partner_ends_as_the_error_of_the_text(room: Postroom, program: Program) -> None:
     """D-11, D-62 to D-66: by the ladder, with the message that was to be sent."""
     room.gateways.add("partner", "http", address="http://127.0.0.1:9/in", attempts="2", backoff="0.01")

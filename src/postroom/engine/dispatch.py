@@ -74,6 +74,14 @@ class Outcome:
 Tried = list[tuple[Effect, Outcome]]
 
 
+class _First(NamedTuple):
+    """The effect that is the next at a destination."""
+
+    destination: str
+    effect: Effect
+    end: int | None  # the first effect of another queue that goes there
+
+
 class Gateway(ABC):
     """A way out of the room."""
 
@@ -83,6 +91,10 @@ class Gateway(ABC):
     @abstractmethod
     def act(self, effect: Effect) -> Outcome:
         """Do it; called from several threads at a time."""
+
+    def destination(self, tx: Transaction, effect: Effect) -> str:
+        """What is to go there goes one after another, also if it is of several queues."""
+        return effect.destination
 
     def attempting(self, tx: Transaction, run: Sequence[Effect]) -> None:  # noqa: B027  most need nothing
         """Record what must be known before effects are tried, in the commit that notes their attempts."""
@@ -195,8 +207,8 @@ class Dispatch(AbstractContextManager["Dispatch"]):
     def _begin(self) -> bool:
         """Begin what is due at destinations where nothing is under way; False if there is none."""
         under_way, fence = frozenset(self._begun), self._lease.fence
-        heads = self._store.read(lambda tx: tx.outbox.due())
-        free = [effect.destination for effect in heads if effect.destination not in under_way]
+        ready = self._store.read(self._ready)
+        free = [first.destination for first in ready if first.destination not in under_way]
         if not free:
             return False
         some = frozenset(free[: EFFECTS_AT_ONCE - len(under_way)])
@@ -205,10 +217,24 @@ class Dispatch(AbstractContextManager["Dispatch"]):
         except LeaseLost as lost:
             self._lose(lost)
             return False
-        for run in runs:
-            self._begun.add(run[0].destination)
-            self._pool.submit(self._try, run, fence)
+        for destination, run in runs.items():
+            self._begun.add(destination)
+            self._pool.submit(self._try, destination, run, fence)
         return bool(runs)
+
+    def _ready(self, tx: Transaction) -> list[_First]:
+        """The first effect of each destination, if it is due. One that waits holds up all that go where it goes."""
+        heads: dict[str, list[Effect]] = {}
+        for head in tx.outbox.heads():
+            gateway = self._gateways.get(head.kind)
+            destination = head.destination if gateway is None else gateway.destination(tx, head)
+            heads.setdefault(destination, []).append(head)
+        ready = []
+        for destination, several in heads.items():
+            first, *others = sorted(several, key=lambda head: head.id)
+            if first.due <= tx.now:
+                ready.append(_First(destination, first, others[0].id if others else None))
+        return sorted(ready, key=lambda one: (one.effect.due, one.effect.id))
 
     def _lose(self, lost: LeaseLost) -> None:
         """Another process tries effects by now: an engine goes on without them, a process that only sends ends."""
@@ -217,16 +243,20 @@ class Dispatch(AbstractContextManager["Dispatch"]):
         else:
             self._lease.forget(lost.facts["ours"])
 
-    def _attempt(self, tx: Transaction, fence: int, destinations: Collection[str]) -> list[list[Effect]]:
+    def _attempt(self, tx: Transaction, fence: int, destinations: Collection[str]) -> dict[str, list[Effect]]:
         """Note attempts before the acts: at each destination of the first that is due, and of those that follow it."""
         tx.leases.check(EFFECTS, fence)
-        runs = []
-        for head in tx.outbox.due():  # someone may have dropped one meanwhile, or put a queue on hold
-            if head.destination in destinations:
+        runs = {}
+        for destination, head, end in self._ready(tx):  # someone may have dropped one, or put a queue on hold
+            if destination in destinations:
                 gateway = self._gateways.get(head.kind)
                 run = tx.outbox.run_of(head.destination, 1 if gateway is None else gateway.run)
-                runs.append([effect for effect in run if effect.kind == head.kind and effect.due <= tx.now])
-        for run in runs:
+                runs[destination] = [
+                    effect
+                    for effect in run
+                    if effect.kind == head.kind and effect.due <= tx.now and (end is None or effect.id < end)
+                ]
+        for run in runs.values():
             for effect in run:
                 tx.outbox.attempt(effect)
             gateway = self._gateways.get(run[0].kind)
@@ -234,7 +264,7 @@ class Dispatch(AbstractContextManager["Dispatch"]):
                 gateway.attempting(tx, run)
         return runs
 
-    def _try(self, run: Sequence[Effect], fence: int) -> None:
+    def _try(self, destination: str, run: Sequence[Effect], fence: int) -> None:
         """Try a run. It shows the number under which it began: if that is old by now, nothing is recorded."""
         try:
             if not self._try_together(run, fence):
@@ -246,7 +276,7 @@ class Dispatch(AbstractContextManager["Dispatch"]):
             self._lose(lost)
         except BaseException as error:  # its row stays pending, for a process that still has the lease
             self._error = self._error or error
-        self._begun.discard(run[0].destination)
+        self._begun.discard(destination)
         self._wake()
 
     def _try_together(self, run: Sequence[Effect], fence: int) -> bool:

@@ -71,6 +71,10 @@ class OutgoingGateway(Gateway):
             sent = error
         return _outcome(sent, policy, letter)
 
+    def destination(self, tx: Transaction, effect: Effect) -> str:
+        port = tx.endpoints.port(str(effect.payload.get("queue")))
+        return effect.destination if port is None or port.direction != OUT else f"endpoint {port.endpoint}"
+
     # --- reliable messaging ---
 
     def attempting(self, tx: Transaction, run: Sequence[Effect]) -> None:

@@ -9,7 +9,7 @@ def test_of_each_destination_the_oldest_is_due(tx: Transaction) -> None:
     first = tx.outbox.add("command", {"n": 1, "queue": "a"}, "a")
     tx.outbox.add("command", {"n": 2, "queue": "a"}, "a")
     tx.outbox.add("command", {"n": 3, "queue": "b"}, "b")
-    assert [effect.payload["n"] for effect in tx.outbox.due()] == [1, 3]
+    assert [effect.payload["n"] for effect in tx.outbox.heads()] == [1, 3]
     assert tx.outbox.next_due() == tx.now
     effect = tx.outbox.find(first)
     assert effect is not None
@@ -20,7 +20,7 @@ def test_of_each_destination_the_oldest_is_due(tx: Transaction) -> None:
     assert later is not None
     assert (later.attempts, later.state, later.note, later.due) == (1, "pending", "exit 1", tx.now + 50)
     tx.outbox.failed(later, {"outcome": "exit 2"}, None)
-    assert [effect.payload["n"] for effect in tx.outbox.due()] == [2, 3], "one that has failed holds up no other"
+    assert [effect.payload["n"] for effect in tx.outbox.heads()] == [2, 3], "one that has failed holds up no other"
     tx.outbox.revive(later, {"n": 9, "queue": "a"})
     revived = tx.outbox.find(first)
     assert revived is not None

@@ -85,6 +85,7 @@ class Counts:
         in its line.
         """
         filled = False
+        sending: list[tuple[int, Queue]] = []
         # In the order of ids: two transactions over the same queues never wait for each other in a circle.
         for id, change in sorted(self._changes.items(), key=lambda item: item[0]):
             queue = change.queue
@@ -92,7 +93,7 @@ class Counts:
             if left < 0:
                 raise StoreCorrupt(why=f"{queue.name} would hold {left} messages")
             if change.arrived and queue.admission & Admission.SENDING:
-                self._outbox.add_messages(queue, change.arrived)
+                sending += [(key, queue) for key in self._outbox.arrived(queue, change.arrived)]
                 filled = True
             departed, processed = change.departed, change.processed
             if not self._session.counts_arrivals:  # what is leased is counted from its rows
@@ -109,6 +110,7 @@ class Counts:
                     if queue.command_seconds is not None:
                         payload["seconds"] = queue.command_seconds
                     self._outbox.add("command", payload, destination=queue.name)
+        self._outbox.add_messages(sending)
         return filled
 
     def _of(self, queue: Queue) -> Change:

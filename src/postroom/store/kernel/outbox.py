@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ SELECT o.id, o.kind, o.payload, o.created, o.due, o.attempts, o.state, o.note, o
 """
 _HELD = "(SELECT 'queue ' || q.name FROM queues q WHERE q.hold >= 2)"  # they release nothing
 # From one destination to the next, however many rows each has.
-_DUE = f"""
+_HEADS = f"""
 WITH RECURSIVE d (destination) AS (
     SELECT min(a.destination) FROM outbox a WHERE a.state = 'pending'
     UNION ALL
@@ -35,7 +35,7 @@ WITH RECURSIVE d (destination) AS (
 )
 {_COLUMNS} JOIN d ON o.id = (
     SELECT min(h.id) FROM outbox h WHERE h.state = 'pending' AND h.destination = d.destination
-) WHERE o.due <= ? AND o.destination NOT IN {_HELD} ORDER BY o.due, o.id
+) WHERE o.destination NOT IN {_HELD} ORDER BY o.due, o.id
 """
 _RUN = f"{_COLUMNS} WHERE o.destination = ? AND o.state = 'pending' ORDER BY o.id LIMIT ?"
 # Those that have come since the counts were read; where messages are not numbered by counting, since they were noted.
@@ -101,27 +101,31 @@ class Outbox:
         self._journal.add("effect", detail={"outbox": id, "kind": kind, **payload})
         return id
 
-    def add_messages(self, queue: Queue, count: int) -> None:
-        """The newest messages of a queue are to be sent, in their order; all of them have come in this transaction."""
+    def arrived(self, queue: Queue, count: int) -> list[int]:
+        """The newest messages of a queue; all of them have come in this transaction."""
         keys: list[int] = []
         for state in (State.UNPROCESSED, State.PROCESSED):
             if len(keys) < count:
                 some = self._session.rows(_NEW, (queue.id, int(state), queue.arrivals, count - len(keys)))
                 keys += [row[0] for row in some]
-        for key in sorted(keys):
-            self._add_message(queue, key)
+        return keys
 
     def add_waiting(self, queue: Queue) -> None:
         """Messages that have waited in a queue from before it was to send them."""
         for row in self._session.rows(_WAITING, (queue.id,)):
             self._add_message(queue, row[0])
 
+    def add_messages(self, arrived: Iterable[tuple[int, Queue]]) -> None:
+        """Messages are to be sent, in the order in which they were made: two queues may lead to one partner."""
+        for key, queue in sorted(arrived, key=lambda one: one[0]):
+            self._add_message(queue, key)
+
     def _add_message(self, queue: Queue, key: int) -> None:
         self.add(SENDING, {"queue": queue.name, "message": key_text(key)}, f"queue {queue.name}", key)
 
-    def due(self) -> list[Effect]:
-        """Those to be tried now: of each destination the oldest that is pending."""
-        return [_effect(row) for row in self._session.rows(_DUE, (self._session.now,))]
+    def heads(self) -> list[Effect]:
+        """Of each destination the oldest that is pending, but for queues on hold; by the time when they are due."""
+        return [_effect(row) for row in self._session.rows(_HEADS)]
 
     def run_of(self, destination: str, limit: int) -> list[Effect]:
         """The oldest that are pending of a destination."""
