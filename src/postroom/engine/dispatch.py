@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from itertools import takewhile
 from time import monotonic
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, Self
@@ -74,12 +75,11 @@ class Outcome:
 Tried = list[tuple[Effect, Outcome]]
 
 
-class _First(NamedTuple):
-    """The effect that is the next at a destination."""
+class _Ready(NamedTuple):
+    """A destination whose next effect is due."""
 
     destination: str
-    effect: Effect
-    end: int | None  # the first effect of another queue that goes there
+    heads: list[Effect]  # the first of each queue that leads there, the next effect first
 
 
 class Gateway(ABC):
@@ -93,7 +93,7 @@ class Gateway(ABC):
         """Do it; called from several threads at a time."""
 
     def destination(self, tx: Transaction, effect: Effect) -> str:
-        """What is to go there goes one after another, also if it is of several queues."""
+        """Where it goes: all that goes there is tried in order, also if it is of several queues."""
         return effect.destination
 
     def attempting(self, tx: Transaction, run: Sequence[Effect]) -> None:  # noqa: B027  most need nothing
@@ -208,7 +208,7 @@ class Dispatch(AbstractContextManager["Dispatch"]):
         """Begin what is due at destinations where nothing is under way; False if there is none."""
         under_way, fence = frozenset(self._begun), self._lease.fence
         ready = self._store.read(self._ready)
-        free = [first.destination for first in ready if first.destination not in under_way]
+        free = [one.destination for one in ready if one.destination not in under_way]
         if not free:
             return False
         some = frozenset(free[: EFFECTS_AT_ONCE - len(under_way)])
@@ -222,19 +222,15 @@ class Dispatch(AbstractContextManager["Dispatch"]):
             self._pool.submit(self._try, destination, run, fence)
         return bool(runs)
 
-    def _ready(self, tx: Transaction) -> list[_First]:
-        """The first effect of each destination, if it is due. One that waits holds up all that go where it goes."""
+    def _ready(self, tx: Transaction) -> list[_Ready]:
+        """Destinations whose next effect is due. One that waits holds up all that go where it goes."""
         heads: dict[str, list[Effect]] = {}
-        for head in tx.outbox.heads():
+        for head in sorted(tx.outbox.heads(), key=lambda head: head.id):
             gateway = self._gateways.get(head.kind)
             destination = head.destination if gateway is None else gateway.destination(tx, head)
             heads.setdefault(destination, []).append(head)
-        ready = []
-        for destination, several in heads.items():
-            first, *others = sorted(several, key=lambda head: head.id)
-            if first.due <= tx.now:
-                ready.append(_First(destination, first, others[0].id if others else None))
-        return sorted(ready, key=lambda one: (one.effect.due, one.effect.id))
+        ready = [_Ready(destination, several) for destination, several in heads.items() if several[0].due <= tx.now]
+        return sorted(ready, key=lambda one: (one.heads[0].due, one.heads[0].id))
 
     def _lose(self, lost: LeaseLost) -> None:
         """Another process tries effects by now: an engine goes on without them, a process that only sends ends."""
@@ -247,15 +243,9 @@ class Dispatch(AbstractContextManager["Dispatch"]):
         """Note attempts before the acts: at each destination of the first that is due, and of those that follow it."""
         tx.leases.check(EFFECTS, fence)
         runs = {}
-        for destination, head, end in self._ready(tx):  # someone may have dropped one, or put a queue on hold
+        for destination, heads in self._ready(tx):  # someone may have dropped one, or put a queue on hold
             if destination in destinations:
-                gateway = self._gateways.get(head.kind)
-                run = tx.outbox.run_of(head.destination, 1 if gateway is None else gateway.run)
-                runs[destination] = [
-                    effect
-                    for effect in run
-                    if effect.kind == head.kind and effect.due <= tx.now and (end is None or effect.id < end)
-                ]
+                runs[destination] = self._run_of(tx, heads)
         for run in runs.values():
             for effect in run:
                 tx.outbox.attempt(effect)
@@ -263,6 +253,14 @@ class Dispatch(AbstractContextManager["Dispatch"]):
             if gateway is not None:
                 gateway.attempting(tx, run)
         return runs
+
+    def _run_of(self, tx: Transaction, heads: Sequence[Effect]) -> list[Effect]:
+        """The next effects of some queues that are due, in their order, as many as are taken at a time."""
+        kind = heads[0].kind
+        most = self._gateways[kind].run if kind in self._gateways else 1
+        rows = [effect for head in heads for effect in tx.outbox.run_of(head.destination, most)]
+        rows.sort(key=lambda effect: effect.id)
+        return list(takewhile(lambda effect: effect.kind == kind and effect.due <= tx.now, rows[:most]))
 
     def _try(self, destination: str, run: Sequence[Effect], fence: int) -> None:
         """Try a run. It shows the number under which it began: if that is old by now, nothing is recorded."""

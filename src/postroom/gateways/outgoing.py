@@ -72,14 +72,17 @@ class OutgoingGateway(Gateway):
         return _outcome(sent, policy, letter)
 
     def destination(self, tx: Transaction, effect: Effect) -> str:
+        """The endpoint; but the order of reliable messaging is that of a sequence, and a queue has one."""
         port = tx.endpoints.port(str(effect.payload.get("queue")))
-        return effect.destination if port is None or port.direction != OUT else f"endpoint {port.endpoint}"
+        if port is None or port.direction != OUT or _is_reliable(port):
+            return effect.destination
+        return f"endpoint {port.endpoint}"
 
     # --- reliable messaging ---
 
     def attempting(self, tx: Transaction, run: Sequence[Effect]) -> None:
         port = tx.endpoints.port(str(run[0].payload.get("queue")))
-        if port is None or port.direction != OUT or port.terms is None or not terms_of(port.terms).reliable:
+        if port is None or port.direction != OUT or not _is_reliable(port):
             return
         endpoint = tx.endpoints.find(port.endpoint)
         if endpoint is not None:
@@ -216,6 +219,10 @@ def _letter(tx: Transaction, effect: Effect) -> Letter:
         endpoint,
         port.terms,
     )
+
+
+def _is_reliable(port: Port) -> bool:
+    return port.terms is not None and terms_of(port.terms).reliable
 
 
 def _policy(letter: Letter) -> Attempts:
