@@ -268,4 +268,4 @@ def test_the_same_by_the_engine_in_its_workers(tmp_path: Path, seed: int) -> Non
 @pytest.mark.parametrize("seed", range(8))
 def test_the_same_on_spark(spark: SparkSession, tmp_path: Path, postgres_url: str, seed: int) -> None:
     with postroom.open(postgres_url) as room:
-        play(room, tmp_path, seed, partial(room.run_until_idle, spark="always"))
+        play(room, tmp_path, seed, partial(room.run_until_idle, spark="always", master="local[2]"))
