@@ -258,8 +258,11 @@ class Dispatch(AbstractContextManager["Dispatch"]):
         """The next effects of some queues that are due, in their order, as many as are taken at a time."""
         kind = heads[0].kind
         most = self._gateways[kind].run if kind in self._gateways else 1
-        rows = [effect for head in heads for effect in tx.outbox.run_of(head.destination, most)]
-        rows.sort(key=lambda effect: effect.id)
+        rows = tx.outbox.run_of(heads[0].destination, most)
+        others = heads[1:]
+        if others and (len(rows) < most or rows[-1].id > others[0].id):  # else all of them come later
+            rows += [effect for head in others for effect in tx.outbox.run_of(head.destination, most)]
+            rows.sort(key=lambda effect: effect.id)
         return list(takewhile(lambda effect: effect.kind == kind and effect.due <= tx.now, rows[:most]))
 
     def _try(self, destination: str, run: Sequence[Effect], fence: int) -> None:
