@@ -27,10 +27,22 @@ static void note(struct soap *soap) {
     }
 }
 
-static void place(struct soap *soap, soap_wsrm_sequence_handle sequence, ULONG64 number) {
+/* The state is one line of a fixed length, so that it is written at once: how many are acknowledged, the highest number
+   that was sent (the plug-in ends a sequence in which a number above it is acknowledged), the sequence. */
+static void keep(FILE *state, ULONG64 done, const char *id) {
+    if (!state) return;
+    rewind(state);
+    fprintf(state, "%10d %10d %-100s\n", (int)done, (int)highest, id);
+    fflush(state);
+}
+
+static void place(struct soap *soap, soap_wsrm_sequence_handle sequence, ULONG64 number, FILE *state, ULONG64 done) {
     struct _ns2__order order = {(int)number - 1, NULL};
+    if (number > highest) {
+        highest = number;
+        keep(state, done, sequence->id);
+    }
     if (soap_wsrm_request_num(soap, sequence, soap_wsa_rand_uuid(soap), "urn:example:place", number)) return;
-    if (number > highest) highest = number;
     sequence->num = highest;
     /* The answer is an empty body, and a header with acknowledgements. */
     if (!(soap_send___ns1__Place(soap, soap_wsrm_to(sequence), "urn:example:place", &order) || soap_begin_recv(soap) ||
@@ -40,22 +52,15 @@ static void place(struct soap *soap, soap_wsrm_sequence_handle sequence, ULONG64
     soap_closesock(soap);
 }
 
-/* The state is one line of a fixed length, so that it is written at once: how many are acknowledged, the sequence. */
-static void keep(FILE *state, ULONG64 done, const char *id) {
-    if (!state) return;
-    rewind(state);
-    fprintf(state, "%10d %-100s\n", (int)done, id);
-    fflush(state);
-}
-
 static ULONG64 resume(FILE *state, soap_wsrm_sequence_handle sequence) {
     char id[128];
-    int done;
-    if (!state || fscanf(state, "%d %100s", &done, id) != 2) return 0;
+    int done, sent;
+    if (!state || fscanf(state, "%d %d %100s", &done, &sent, id) != 3) return 0;
     free((void *)sequence->id);
     sequence->id = strdup(id);
     memset(acknowledged, 1, done + 1);
-    return highest = done;
+    highest = sent;
+    return done;
 }
 
 int main(int count, char **words) {
@@ -75,12 +80,12 @@ int main(int count, char **words) {
     done = resume(state, sequence);
     keep(state, done, sequence->id);
     for (number = done + 1; number <= (ULONG64)many; number++) {
-        place(soap, sequence, number);
+        place(soap, sequence, number, state, done);
         while (acknowledged[done + 1]) keep(state, ++done, sequence->id);
     }
     for (tries = 0, number = done + 1; number <= (ULONG64)many && tries < 20 * many; tries++) {
         if (acknowledged[number]) keep(state, number++, sequence->id);
-        else place(soap, sequence, number);
+        else place(soap, sequence, number, state, number - 1);
     }
     printf("%d not acknowledged\n", many + 1 - (int)number);
     for (tries = 0; soap_wsrm_terminate(soap, sequence, soap_wsa_rand_uuid(soap)) && tries < 20; tries++) continue;
