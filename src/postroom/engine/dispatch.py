@@ -333,7 +333,8 @@ class Dispatch(AbstractContextManager["Dispatch"]):
                 gateway.conclude(tx, [one for one in ended if one[0].kind == kind])
         for effect in spared:
             tx.outbox.postpone(effect, effect.due, "not tried: it waits for the one before it")
-        tx.wake()  # the next to this destination may begin, and an engine that waits for the last one may end
+        if tx.outbox.next_due() is None:
+            tx.wake()  # an engine that waits for the last one may end
         return tried
 
     def _judged(self, tx: Transaction, effect: Effect, outcome: Outcome) -> Outcome:
