@@ -93,8 +93,23 @@ def empty_postgres_url(postgres_url: str) -> str:
     return f"{postgres_url}&options=-csearch_path%3Dempty"
 
 
+@pytest.fixture(scope="session")
+def _sqlite_room(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A room to copy: that takes a tenth of the time of making one."""
+    made = tmp_path_factory.mktemp("made") / "room.db"
+    postroom.open(str(made)).close()
+    return made
+
+
 @pytest.fixture
-def sqlite_url(tmp_path: Path) -> str:
+def sqlite_url(tmp_path: Path, _sqlite_room: Path) -> str:
+    """A room of its own for one test."""
+    return str(shutil.copy(_sqlite_room, tmp_path / "room.db"))
+
+
+@pytest.fixture
+def empty_sqlite_url(tmp_path: Path) -> str:
+    """A place where a room can be made; there is none yet."""
     return str(tmp_path / "room.db")
 
 
@@ -105,7 +120,7 @@ def url(request: pytest.FixtureRequest) -> str:
     return value
 
 
-@pytest.fixture(params=["sqlite", "empty_postgres"])
+@pytest.fixture(params=["empty_sqlite", "empty_postgres"], ids=["sqlite", "postgres"])
 def empty_url(request: pytest.FixtureRequest) -> str:
     """The same for tests of how rooms are made."""
     value: str = request.getfixturevalue(f"{request.param}_url")

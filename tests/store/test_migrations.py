@@ -72,7 +72,7 @@ OLDER: dict[str, Callable[[str], None]] = {"sqlite": make_old_sqlite, "postgres"
 def test_a_room_of_version_1_opens_with_its_messages_and_takes_rules(
     store: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    url: str = request.getfixturevalue("sqlite_url" if store == "sqlite" else "empty_postgres_url")
+    url: str = request.getfixturevalue(f"empty_{store}_url")
     OLDER[store](url)
     program = tmp_path / "p.demaq"
     program.write_text(
@@ -141,10 +141,10 @@ def test_who_selected_in_the_version_before_selects_again_on_a_server(empty_post
         assert room.journal.verify().differences == ()
 
 
-def test_who_selected_in_the_version_before_selects_again(sqlite_url: str) -> None:
+def test_who_selected_in_the_version_before_selects_again(empty_sqlite_url: str) -> None:
     """There the triggers were in every room."""
     before = MIGRATIONS.index(migrations.m0023_selecting_on_demand.STATEMENTS)
-    connection = apsw.Connection(sqlite_url)
+    connection = apsw.Connection(empty_sqlite_url)
     for statement in (each for statements in MIGRATIONS[:before] for each in map(for_sqlite, statements)):
         connection.execute(statement)
     for statement in OLD:
@@ -157,7 +157,7 @@ def test_who_selected_in_the_version_before_selects_again(sqlite_url: str) -> No
     connection.execute(VERSION_STATEMENTS[before])
     connection.execute(APPLICATION_STATEMENT)
     connection.close()
-    with postroom.open(sqlite_url) as room:
+    with postroom.open(empty_sqlite_url) as room:
         room.send("q", "new", properties={"n": 2})
         assert [room.receive("q", where=f"n = {n}").message.body for n in (2, 1)] == ["new", "waits"]  # type: ignore[union-attr]
         assert room.store.read(lambda tx: tx.session.damage()) == []
