@@ -61,3 +61,21 @@ def test_whoever_guesses_tokens_has_to_wait_and_known_users_do_not(here: Served)
         assert answers[:100] == [401] * 100
         assert 429 in answers[100:]
         assert boss.get("/queues").status_code == 200
+
+
+def test_a_known_user_is_no_stranger_because_a_right_has_changed(here: Served) -> None:
+    bob = here.user("bob", ("look", "*"))
+    callers = here.interface._callers
+    with here.client() as boss, here.client(bob) as second, here.client("postroom_000000000000_guess") as guesser:
+        assert [client.get("/queues").status_code for client in (boss, second)] == [200, 200]
+        while guesser.get("/queues").status_code != 429:
+            pass
+        for verb in ("send", "receive"):
+            here.room.access.grant("bob", verb, "*")
+            callers.refresh()
+            assert [client.get("/queues").status_code for client in (boss, second)] == [200, 200]
+        (token,) = [one.id for one in here.room.access.tokens() if one.principal == "bob"]
+        here.room.access.revoke_token(token)
+        callers.refresh()
+        assert second.get("/queues").status_code == 429
+        assert callers.is_stranger(f"Bearer {bob}"), "from now on it is a guess"

@@ -33,13 +33,14 @@ class Caller(NamedTuple):
 
 
 class Callers:
-    """Known by their tokens. Everything is forgotten when any right changes."""
+    """Known by their tokens. When any right changes, nothing is known of them but that they were no strangers."""
 
     def __init__(self, room: Postroom) -> None:
         self._room = room
         self._version = room.access.version()
         self._changing = Lock()
         self._known: dict[str, Caller] = {}
+        self._earlier: set[str] = set()  # tokens that were known before a right has changed
         self._rooms: dict[str, Postroom] = {}
         self._allowed: set[tuple[str, str, str]] = set()  # token, verb, object
 
@@ -70,7 +71,13 @@ class Callers:
         return now
 
     def _forget(self) -> None:
+        known = self._known.keys()
+        self._earlier = {*known, *self._earlier} if len(self._earlier) < IDENTITIES_KNOWN_MAX else set(known)
         self._known, self._allowed = {}, set()
+
+    def is_stranger(self, authorization: str) -> bool:
+        """Whether nobody has shown this before; whoever has is no stranger because someone's right has changed."""
+        return authorization not in self._earlier
 
     def known(self, authorization: str) -> Caller | None:
         """The caller of a header that was seen before, if it is still valid; asks no store."""
@@ -85,7 +92,11 @@ class Callers:
         if scheme.lower() != "bearer" or not token:
             raise TokenRefused(why="give it as the header Authorization: Bearer TOKEN")
         version = self._version
-        identity, expires = self._room.access.identify(token.strip())
+        try:
+            identity, expires = self._room.access.identify(token.strip())
+        except TokenRefused:  # revoked, perhaps: from now on it is one of those that are tried
+            self._earlier.discard(authorization)
+            raise
         caller = Caller(identity, expires, self._seen_by(identity.principal))
         with self._changing:
             if version == self._version:

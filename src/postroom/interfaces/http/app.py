@@ -338,7 +338,8 @@ class Interface:
 
     async def _found(self, authorization: str, address: str) -> Caller:
         """Who shows a token that is new here. Whoever tries many that are none has to wait; others have not."""
-        self._strangers.check(address)
+        if self._callers.is_stranger(authorization):
+            self._strangers.check(address)
         try:
             caller: Caller = await self.shared(authorization, partial(self._callers.find, authorization))
         except TokenRefused:
