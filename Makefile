@@ -42,6 +42,7 @@ coverage: $(STAMP) $(CLASSES) ## The same tests, measured: which branches none o
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
+test-all: export POSTROOM_PACE_SECONDS = 1
 test-all: lint types house $(STAMP) ## The same with the slow batteries
 	$(BIN)/python -m pytest
 

@@ -71,6 +71,7 @@ def test_cloud_events_have_their_attributes(transport: HttpTransport, partner: P
     headers = partner.got[0][1]
     assert (headers["ce-specversion"], headers["ce-id"], headers["ce-type"]) == ("1.0", "m-1", "postroom.out")
     assert headers["ce-time"].startswith("2026-01-02T03:04:05")
+    assert headers["idempotency-key"] == '"m-1"', "only attributes are percent-encoded"
 
 
 @pytest.mark.parametrize(("settings", "wanted"), [

@@ -189,16 +189,18 @@ def test_a_queue_on_hold_asks_to_come_again(client: httpx.Client, room: Postroom
 
 
 @pytest.mark.parametrize(("headers", "body", "status", "why"), [
-    ({"content-type": "application/cloudevents+json"}, b'{"specversion":"1.0"}', 400, "it needs id"),
+    ({"content-type": "application/cloudevents+json"}, b'{"specversion":"1.0"}', 400, "id: an event needs it"),
     ({"content-type": "application/cloudevents+json"},
-     b'{"specversion":"1.0","id":null,"source":null,"type":[1]}', 400, "it needs id, a text"),
+     b'{"specversion":"1.0","id":null,"source":null,"type":[1]}', 400, "id: an event needs it"),
+    ({"content-type": "application/cloudevents+json"},
+     b'{"specversion":"1.0","id":"1","source":"a","type":"t","time":"now"}', 400, "time: a time is expected"),
     ({"content-type": "application/cloudevents+json"}, b"[]", 400, "it is no object"),
-    ({"ce-specversion": "1.0"}, b"<order/>", 400, "it needs id"),
-    ({"ce-specversion": "0.3", "ce-id": "1", "ce-source": "a", "ce-type": "t"}, b"<order/>", 400, "only specversion 1"),
+    ({"ce-specversion": "1.0"}, b"<order/>", 400, "id: an event needs it"),
+    ({"ce-specversion": "0.3", "ce-id": "1", "ce-source": "a", "ce-type": "t"}, b"<order/>", 400, "only 1.0 is known"),
     ({"content-type": "application/cloudevents+json"}, b"{", 400, "this is no CloudEvent"),
     ({"content-type": "application/cloudevents+json"},
      b'{"specversion":"1.0","id":"1","source":"a","type":"t","data_base64":"%"}', 400, "data_base64 is not Base64"),
-    ({"ce-id": "%zz%ff", "ce-source": "a"}, b"<order/>", 400, "ce-id is not percent-encoded UTF-8"),
+    ({"ce-id": "%zz%ff", "ce-source": "a"}, b"<order/>", 400, "ce-id: it is not percent-encoded UTF-8"),
     ({}, b"x" * (BODY_BYTES_MAX + 1_000_000), 413, f"the body has {BODY_BYTES_MAX + 1_000_000} bytes"),
 ])  # fmt: skip
 def test_what_is_no_message_is_an_error_message_and_an_answer(

@@ -20,6 +20,7 @@ from typing import Any
 
 import httpcore
 
+from postroom.gateways import cloudevents
 from postroom.gateways.circuits import Circuits
 from postroom.gateways.connections import Connections
 from postroom.gateways.credentials import ascii_line, credential, line, told, webhook_key
@@ -205,30 +206,20 @@ def _headers(letter: Letter) -> dict[str, str]:
     }
     settings = letter.endpoint.settings
     if settings.get("cloudevents"):
-        headers |= {
-            "ce-specversion": "1.0",
-            "ce-id": letter.number,
-            "ce-source": f"/postroom/{letter.endpoint.mark}/{letter.queue}",
-            "ce-type": letter.type or f"postroom.{letter.queue}",
-            "ce-time": to_iso(letter.created),
+        event = {
+            "specversion": "1.0",
+            "id": letter.number,
+            "source": f"/postroom/{letter.endpoint.mark}/{letter.queue}",
+            "type": letter.type or f"postroom.{letter.queue}",
+            "time": to_iso(letter.created),
         }
-        headers = {name: _header(value) for name, value in headers.items()}
+        headers |= {f"ce-{name}": cloudevents.encoded(text) for name, text in event.items()}
     if "secret" in settings:
         stamp = str(int(time()))
         headers["webhook-id"], headers["webhook-timestamp"] = letter.number, stamp
         key = credential(settings, "secret", webhook_key)
         headers["webhook-signature"] = signature(key, letter.number, stamp, letter.body.encode())
     return headers
-
-
-def _header(value: str) -> str:
-    """CloudEvents write what is not printable ASCII by percent signs."""
-    return "".join(
-        character
-        if " " < character <= "~" and character not in '"%'
-        else "".join(f"%{b:02X}" for b in character.encode())
-        for character in value
-    )
 
 
 def _credentials(settings: Mapping[str, Any]) -> dict[str, str]:

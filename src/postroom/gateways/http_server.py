@@ -36,7 +36,7 @@ from postroom.errors import (
     ServerFailed,
     advice_of,
 )
-from postroom.gateways import event_headers
+from postroom.gateways import cloudevents
 from postroom.gateways.credentials import ascii_line, credential, webhook_key
 from postroom.gateways.http import signature
 from postroom.gateways.incoming import Answers, Arrival, Entered, Incoming
@@ -280,28 +280,13 @@ def _message(endpoint: Endpoint, request: Request, body: bytes) -> Arrival:
     if media_type.partition(";")[0].strip().lower() == "application/cloudevents+json":
         body, media_type, event = _structured(body)
     else:
-        event = {name[3:]: _attribute(name, text) for name, text in headers.items() if name.startswith("ce-")}
+        event = {name[3:]: cloudevents.decoded(name, text) for name, text in headers.items() if name.startswith("ce-")}
     if event:
-        _check_event(event)
+        cloudevents.check(event)
         properties |= {f"ce-{name}": text for name, text in event.items() if isinstance(text, str)}
         number = number or f"{event['source']} {event['id']}"
         sender = str(event["source"])
     return Arrival(endpoint.name, body, media_type, sender, properties, number)
-
-
-def _check_event(event: Mapping[str, Any]) -> None:
-    for name in ("specversion", "id", "source", "type"):
-        if not isinstance(event.get(name), str) or not event[name]:
-            raise ValueError(f"this is no CloudEvent: it needs {name}, a text that is not empty")
-    if event["specversion"] != "1.0":
-        raise ValueError("this is no CloudEvent that is known here: only specversion 1.0 is")
-
-
-def _attribute(name: str, text: str) -> str:
-    try:
-        return event_headers.decoded(text)
-    except ValueError:
-        raise ValueError(f"{name} is not percent-encoded UTF-8") from None
 
 
 def _decoded(text: Any) -> bytes:
@@ -320,10 +305,12 @@ def _structured(body: bytes) -> tuple[bytes, str, dict[str, Any]]:
         raise ValueError(f"this is no CloudEvent: {error}") from None
     if not isinstance(event, dict):
         raise ValueError("this is no CloudEvent: it is no object")
-    _check_event(event)
-    data, media_type = event.pop("data", None), str(event.pop("datacontenttype", "application/json"))
-    if event.get("data_base64") is not None:
-        return _decoded(event.pop("data_base64")), media_type, event
+    data, encoded = event.pop("data", None), event.pop("data_base64", None)
+    event = {name: value for name, value in event.items() if value is not None}  # null is no value
+    cloudevents.check(event)
+    media_type = event.pop("datacontenttype", "application/json")
+    if encoded is not None:
+        return _decoded(encoded), media_type, event
     text = data if isinstance(data, str) and "json" not in media_type else json.dumps(data, ensure_ascii=False)
     return text.encode(errors="surrogatepass"), media_type, event
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -297,8 +296,3 @@ def _faulty(terms: Terms, fault: Faulty, related: str | None = None, headers: li
 
 def _response(terms: Terms, text: str, status: int, headers: Mapping[str, str]) -> Response:
     return Response(text, status, dict(headers), f"{MEDIA_TYPES[terms.contract.version]}; charset=utf-8")
-
-
-def wsdl_asked(query: Mapping[str, Any]) -> bool:
-    """Whether a request asks for the interface."""
-    return any(name.lower() == "wsdl" for name in query)

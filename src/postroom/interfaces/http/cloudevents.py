@@ -10,13 +10,14 @@ import base64
 import binascii
 import codecs
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from email.message import Message as MediaType
 from typing import Any
 
 from postroom.errors import RequestInvalid
-from postroom.gateways import event_headers
+from postroom.gateways import cloudevents
+from postroom.gateways.cloudevents import NoEvent
 from postroom.interfaces.http import requests
 from postroom.interfaces.http.answers import Raw
 from postroom.interfaces.http.requests import JsonText
@@ -36,11 +37,6 @@ BINARY = "cloudevents=binary"
 _PREFIX = "ce_"
 #: Says of a message that its body is Base64; no attribute can have this name.
 _IS_BINARY = "ce_data_base64"
-_NEEDED = ("specversion", "id", "source", "type")
-_TEXTS = (*_NEEDED, "datacontenttype", "dataschema", "subject", "time")
-_NAME = re.compile(r"[a-z0-9]+")
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
-_INTEGER_MAX = 2**31
 _FORMATS = {"application/xml": "xml", "text/xml": "xml", "text/plain": "text"}
 _MEDIA = {Format.JSON: "application/json", Format.XML: "application/xml", Format.TEXT: "text/plain"}
 
@@ -65,9 +61,12 @@ def incoming(body: bytes, headers: Mapping[str, str]) -> bytes:
         raise RequestInvalid(where="Content-Type", why=f"of events, {STRUCTURED} and {BATCH} are known")
     if "ce-specversion" not in headers:
         return body
-    event: dict[str, Any] = {
-        name.removeprefix("ce-"): _header(name, value) for name, value in headers.items() if name.startswith("ce-")
-    }
+    with _refusing():
+        event: dict[str, Any] = {
+            name.removeprefix("ce-"): cloudevents.decoded(name, value)
+            for name, value in headers.items()
+            if name.startswith("ce-")
+        }
     if event.keys() & {"data", "datacontenttype"}:
         raise RequestInvalid(where="ce-data", why="data is the body, and Content-Type says what it is")
     if "content-type" in headers:
@@ -75,11 +74,12 @@ def incoming(body: bytes, headers: Mapping[str, str]) -> bytes:
     return as_json(_send(event | _data(body, headers.get("content-type", ""))))
 
 
-def _header(name: str, value: str) -> str:
+@contextmanager
+def _refusing() -> Iterator[None]:
     try:
-        return event_headers.decoded(value)
-    except ValueError:
-        raise RequestInvalid(where=name, why="it is not percent-encoded UTF-8") from None
+        yield
+    except NoEvent as error:
+        raise RequestInvalid(where=error.where, why=error.why) from None
 
 
 def batch(body: bytes) -> list[Draft]:
@@ -138,7 +138,8 @@ def _is_json(media: str) -> bool:
 def _send(event: dict[str, Any]) -> dict[str, Any]:
     attributes = {name: value for name, value in event.items() if name not in ("data", "data_base64")}
     attributes = {name: value for name, value in attributes.items() if value is not None}  # null is no value
-    _check(attributes)
+    with _refusing():
+        cloudevents.check(attributes)
     properties = {f"{_PREFIX}{name}": value for name, value in attributes.items()}
     if isinstance(attributes.get(TRACE), str):
         properties[TRACE] = attributes[TRACE]
@@ -152,30 +153,6 @@ def _send(event: dict[str, Any]) -> dict[str, Any]:
     form = "json" if _is_json(media) or isinstance(data, JsonText) else _FORMATS.get(_bare(media), "text")
     written = data if isinstance(data, JsonText) or form != "json" else json.dumps(data, ensure_ascii=False)
     return {"body": str(written), "format": form, "properties": properties}
-
-
-def _check(attributes: Mapping[str, Any]) -> None:
-    """Raise unless these are attributes of an event of version 1.0."""
-    for name in _NEEDED:
-        if name not in attributes:
-            raise RequestInvalid(where=name, why="an event needs it")
-    for name, value in attributes.items():
-        if _NAME.fullmatch(name) is None:
-            raise RequestInvalid(
-                where=ascii(name)[:60], why="the name of an attribute has lower-case letters and digits"
-            )
-        if name in _TEXTS and not (isinstance(value, str) and value):
-            raise RequestInvalid(where=name, why="a text is expected that is not empty")
-        if not _is_value(value):
-            raise RequestInvalid(where=name, why="an attribute is a text, true, false, or an integer of 32 bits")
-    if attributes["specversion"] != "1.0":
-        raise RequestInvalid(where="specversion", why="only 1.0 is known")
-    if "time" in attributes and _TIME.fullmatch(attributes["time"]) is None:
-        raise RequestInvalid(where="time", why="a time is expected, as 2026-01-31T12:00:00Z")
-
-
-def _is_value(value: Any) -> bool:
-    return isinstance(value, (str, bool)) or (isinstance(value, int) and -_INTEGER_MAX <= value < _INTEGER_MAX)
 
 
 def _base64(text: Any) -> str:
@@ -225,7 +202,7 @@ def _attributes(message: Message) -> dict[str, Any]:
     event: dict[str, Any] = {
         "specversion": "1.0",
         "id": message.key,
-        "source": event_headers.reference(f"/queues/{message.queue}"),
+        "source": cloudevents.reference(f"/queues/{message.queue}"),
         "type": f"postroom.{message.type or 'message'}",
         "time": to_iso(message.created),
     }
@@ -233,7 +210,7 @@ def _attributes(message: Message) -> dict[str, Any]:
     is_event = _PREFIX + "specversion" in properties
     if not is_event or (message.format is Format.JSON and "datacontenttype" not in own):
         event["datacontenttype"] = _MEDIA[message.format]
-    event |= {name: value for name, value in own.items() if _NAME.fullmatch(name) is not None}
+    event |= {name: value for name, value in own.items() if cloudevents.is_name(name)}
     if TRACE in properties:
         event[TRACE] = properties[TRACE]
     event["postroomkey"] = message.key
@@ -254,7 +231,7 @@ def _as_headers(message: Message, more: list[Header]) -> bytes:
     more.append((b"preference-applied", BINARY.encode()))
     for name, value in attributes.items():
         text = str(value).lower() if isinstance(value, bool) else str(value)
-        more.append((f"ce-{name}".encode(), event_headers.encoded(text)))
+        more.append((f"ce-{name}".encode(), cloudevents.encoded(text).encode()))
     if message.properties.get(_IS_BINARY):
         return base64.b64decode(message.body)
     try:
