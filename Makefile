@@ -30,8 +30,9 @@ demo: $(STAMP) ## Take the tour
 demo-cluster: $(STAMP) ## The claims on PostgreSQL and a Spark cluster of two workers, one of which is killed half-way
 	@$(BIN)/python examples/cluster/demo.py
 
-# Java shares classes if the file is its own, and says nothing if it is another Java's.
-test coverage: export SPARK_SUBMIT_OPTS = -Xlog:disable -XX:SharedArchiveFile=$(abspath $(CLASSES))
+# Java shares classes if the file is its own, and says nothing if it is another's. None of them runs for long enough for
+# the second compiler to pay.
+test coverage: export SPARK_SUBMIT_OPTS = -Xlog:disable -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:SharedArchiveFile=$(abspath $(CLASSES))
 test: $(STAMP) ## Lint, types, import directions, and every test but the slow batteries
 	@$(MAKE) --no-print-directory -j 2 lint types house $(CLASSES)
 	$(BIN)/python tests/side_by_side.py -m "not slow"
