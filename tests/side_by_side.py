@@ -22,23 +22,24 @@ from pathlib import Path
 from time import monotonic
 
 ROOT = Path(__file__).parents[1]
-#: The longest first, so that both lanes end at about the same time. What is not named here is the last part.
+#: The longest first, so that all lanes end at about the same time. ``REST`` stands for what is named nowhere.
+REST = ("the rest",)
 PARTS = (
     ("tests/docs",),
-    ("tests/spheres", "tests/store"),
     ("tests/stations",),
     ("tests/flows", "tests/examples"),
     ("tests/faults",),
-    ("tests/interfaces/http",),
-    ("tests/interfaces",),
-    ("tests/gateways", "tests/queues", "tests/aio"),
+    ("tests/spheres", "tests/store"),
     ("tests/engine", "tests/conformance"),
     ("tests/rules", "tests/oracle"),
+    ("tests/gateways", "tests/queues", "tests/aio"),
+    ("tests/interfaces",),
+    REST,
+    ("tests/docs/test_tour.py",),
+    ("tests/interfaces/http",),
     ("tests/interfaces/web",),
     ("tests/house", "tests/simulation"),
-    ("tests/docs/test_tour.py",),
 )
-REST = tuple(f"--ignore={place}" for part in PARTS for place in part)
 LANES = 3
 MEMORY = Path("/dev/shm")
 MEMORY_BYTES_MIN = 4 * 2**30
@@ -52,7 +53,7 @@ class Parts:
     def __init__(self, words: list[str], folder: str | None = None) -> None:
         self._words = words
         self._folder = folder
-        self._left = deque([*PARTS, REST])
+        self._left = deque(PARTS)
         self._running: set[subprocess.Popen[bytes]] = set()
         self._lock = threading.Lock()
         self.told: list[str] = []
@@ -74,7 +75,7 @@ class Parts:
                 run.terminate()
 
     def _run(self, part: tuple[str, ...]) -> None:
-        name = "the rest" if part is REST else " ".join(part)
+        name = " ".join(part)
         began = monotonic()
         with tempfile.TemporaryFile() as said:
             with self._lock:
@@ -98,12 +99,13 @@ class Parts:
         measured = ["-m", "coverage", "run"] if COVERAGE in self._words else []
         bounds = ["-o", f"faulthandler_timeout={HANGING_SECONDS}", "-o", "faulthandler_exit_on_timeout=true"]
         if self._folder is not None:
-            name = part[0].removeprefix("--").replace("/", "-")
+            name = part[0].replace("/", "-").replace(" ", "-")
             bounds += [f"--basetemp={self._folder}/{name}", "-o", "tmp_path_retention_policy=failed"]
         words = [word for word in self._words if word != COVERAGE]
-        others = [place for other in PARTS for place in other if place not in part]
-        inside = [f"--ignore={place}" for place in others if place.startswith(part)]
-        return [sys.executable, *measured, "-m", "pytest", *part, *inside, *bounds, *words]
+        named = part if part is not REST else ()
+        others = [place for other in PARTS if other is not REST for place in other if place not in part]
+        ignored = [f"--ignore={place}" for place in others if part is REST or place.startswith(part)]
+        return [sys.executable, *measured, "-m", "pytest", *named, *ignored, *bounds, *words]
 
 
 def _environment(folder: str | None) -> dict[str, str]:
