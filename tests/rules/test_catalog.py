@@ -21,8 +21,10 @@ from postroom.errors import (
     SlicingInUse,
     XmlForbidden,
 )
+from postroom.model.definitions import Definition
 from postroom.room import Postroom
 from postroom.rules.programs import read
+from postroom.store.tables.definitions import Definitions
 
 A = "create queue a kind basic mode persistent\n"
 B = "create queue b kind basic mode persistent\n"
@@ -288,6 +290,31 @@ def test_two_loads_at_once_are_one_after_the_other(url: str, tmp_path: Path) -> 
         assert failures == []
         assert room.store.read(lambda tx: tx.definitions.version()) == 4
         assert {name for name in names(room) if name.startswith("queue")} == {f"queue q{number}" for number in range(4)}
+
+
+def test_a_load_looks_at_one_version_of_the_definitions(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another load is committed before it or after it, never between two looks at what there is."""
+    all_of, others = Definitions.all, list[threading.Thread]()
+
+    def load(path: Path) -> None:
+        with postroom.open(url) as mine:
+            mine.load(path)
+
+    def late(definitions: Definitions) -> list[Definition]:
+        if not others:
+            others.append(threading.Thread(target=load, args=(file(tmp_path, "b.demaq", B),)))
+            others[0].start()
+            others[0].join(2)  # it waits for the other, so that time is over
+        return all_of(definitions)
+
+    with postroom.open(url) as room:
+        monkeypatch.setattr(Definitions, "all", late)
+        room.load(file(tmp_path, "a.demaq", A))
+        others[0].join()
+        assert room.store.read(lambda tx: tx.definitions.version()) == 2
+        assert {"queue a", "queue b"} <= set(names(room))
 
 
 def test_a_language_is_known_by_its_suffix(room: Postroom, tmp_path: Path) -> None:

@@ -57,11 +57,13 @@ class Sources:
         loads = [part.prepare(store, terms) for part in self.parts]
 
         def work(tx: Transaction) -> Loaded:
-            if limited is None:
-                return _written(tx, loads)
-            limited.begin(tx)
+            tx.session.take_time()  # programs are compiled and indexes are filled here
+            tx.definitions.lock()
+            if limited is not None:
+                limited.begin(tx)
             loaded = _written(tx, loads)
-            limited.check(tx)
+            if limited is not None:
+                limited.check(tx)
             return loaded
 
         loaded = store.transact("load", work)
@@ -75,8 +77,6 @@ class Sources:
 
 
 def _written(tx: Transaction, loads: Sequence[Load]) -> Loaded:
-    tx.session.take_time()  # programs are compiled and indexes are filled here
-    tx.definitions.lock()
     done = [load.write(tx) for load in loads] + [load.finish(tx) for load in loads]
     return reduce(Loaded.then, (loaded for loaded in done if loaded is not None))
 

@@ -88,7 +88,7 @@ def owned(tx: Transaction) -> list[Owned]:
 
 
 def refuse_others(tx: Transaction, identity: Identity | None, what: str, name: str) -> None:
-    """Raise if a definition is someone else's: an operator may change or remove it."""
+    """Raise if a definition is someone else's: an operator may change or remove it. Called with their lock."""
     if identity is not None and not _operates(identity):
         for definition in owned(tx):
             if (definition.what, definition.name) == (what, name) and definition.by != identity.principal:
@@ -108,6 +108,7 @@ class Loading:
         self._before: list[Owned] = []
 
     def begin(self, tx: Transaction) -> None:
+        """Called with the lock of the definitions: what nobody owned then, nobody owns when they are written."""
         self._before = owned(tx)
 
     def check(self, tx: Transaction) -> None:

@@ -143,6 +143,7 @@ class RoomStations(RoomPart):
         identity = whoever_acts()
 
         def work(tx: Transaction) -> Result:
+            tx.definitions.lock()
             refuse_others(tx, identity, what, name)
             return change(tx)
 

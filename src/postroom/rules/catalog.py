@@ -186,6 +186,7 @@ def load_collection(
     """Replace the documents of a collection, unless ``check`` raises; answers with the version of the definitions."""
 
     def work(tx: Transaction) -> int:
+        tx.definitions.lock()
         if name not in read(tx).collections and name not in masters(tx):
             raise CollectionUnknown(name=name)
         check(tx)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import postroom
 from postroom.errors import DefinitionUnknown, FormInvalid, FunctionUnknown
 from postroom.stations.procedures import catalog
+from postroom.store.kernel.transaction import Transaction
 
 from .office import load, office
 
@@ -39,6 +43,33 @@ def test_what_is_switched_off_stays_so_when_it_is_loaded_again(url: str, tmp_pat
         assert room.store.read(catalog.kept) == []
         with pytest.raises(DefinitionUnknown, match="procedure first"):
             room.store.transact("load", lambda tx: catalog.remove(tx, "first"))
+
+
+def test_what_is_switched_off_while_it_is_loaded_says_what_was_loaded(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever switches it writes it anew: not as it was before a load that came meanwhile."""
+    named, others = catalog.named, list[threading.Thread]()
+
+    def again() -> None:
+        with postroom.open(url) as mine:
+            load(mine, tmp_path, FIRST.replace("bob", "cid"))
+
+    def late(tx: Transaction, name: str) -> Any:
+        found = named(tx, name)
+        if not others:
+            others.append(threading.Thread(target=again))
+            others[0].start()
+            others[0].join(2)  # it waits until it is switched off, so that time is over
+        return found
+
+    with office(url, tmp_path, FIRST) as room:
+        monkeypatch.setattr(catalog, "named", late)
+        room.stations.disable_procedure("first")
+        others[0].join()
+        (kept,) = room.store.read(catalog.kept)
+        assert not kept.enabled
+        assert 'ship "cid"' in str(kept.procedure)
 
 
 @pytest.mark.parametrize(

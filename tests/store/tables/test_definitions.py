@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
+import pytest
+
 import postroom
 from postroom.model.definitions import Definition, Position
 from postroom.room import Postroom
 from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.definitions import Definitions
 
 
 def names(tx: Transaction, version: int | None = None) -> list[str]:
@@ -58,3 +64,27 @@ def test_all_definitions_and_versions_are_told_in_their_order(url: str) -> None:
     assert [(each.kind, each.name, each.since) for each in found] == [("y", "b", 2), ("x", "a", 3)]
     assert [(number, actor) for number, _, actor in versions] == [(1, "first"), (2, "first"), (3, "second")]
     assert sorted(at for _, at, _ in versions) == [at for _, at, _ in versions]
+
+
+def test_two_who_define_the_same_at_once_leave_one(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, others = Definitions._rows, list[threading.Thread]()
+
+    def define(body: str) -> None:
+        with postroom.open(url) as mine:
+            mine.store.transact("load", lambda tx: tx.definitions.define(Definition("thing", "a", {"n": body}), {}))
+
+    def late(definitions: Definitions, kind: str, version: int | None) -> Any:
+        found = rows(definitions, kind, version)
+        if not others:
+            others.append(threading.Thread(target=define, args=("second",)))
+            others[0].start()
+            others[0].join(2)  # it waits for the first, so that time is over
+        return found
+
+    with postroom.open(url) as room:
+        monkeypatch.setattr(Definitions, "_rows", late)
+        define("first")
+        others[0].join()
+        now = room.store.read(lambda tx: tx.definitions.of_kind("thing"))
+        assert [(definition.name, definition.body) for definition in now] == [("a", {"n": "second"})]
+        assert room.store.read(lambda tx: tx.definitions.version()) == 2

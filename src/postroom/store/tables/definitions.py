@@ -86,15 +86,18 @@ class Definitions:
 
         If nothing differs there is no new version, so a repeated load is harmless.
         """
+        self.lock()
         return self._change(kind, self._rows(kind, None), wanted, note)
 
     def define(self, definition: Definition, note: Mapping[str, Any]) -> int:
         """Add one definition, in the place of the one that had its kind and name."""
+        self.lock()
         same = [row for row in self._rows(definition.kind, None) if row[1].name == definition.name]
         return self._change(definition.kind, same, [definition], note)
 
     def change(self, kind: str, ended: Sequence[str], begun: Sequence[Definition], note: Mapping[str, Any]) -> int:
         """End some definitions of a kind and begin others, under a new version; the rest stays as it is."""
+        self.lock()
         names = dict.fromkeys([*ended, *(definition.name for definition in begun)])
         answers = self._session.each(_NAMED, [(kind, name) for name in names])
         return self._change(kind, [_read(row) for rows in answers for row in rows], begun, note)
@@ -106,7 +109,7 @@ class Definitions:
         wanted: Sequence[Definition],
         note: Mapping[str, Any],
     ) -> int:
-        self.lock()
+        """What is ``present`` was read with the lock: nobody has changed it since."""
         version = self.version()
         if [_essence(old) for _, old in present] == [_essence(new) for new in wanted]:
             return version
