@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Page
 from tests.interfaces.http.conftest import Served
-from tests.interfaces.web.browsing import AXE, PICTURES, failing, screen, sphere
+from tests.interfaces.web.browsing import AXE, PICTURES, SAME_FONTS, differs, failing, screen, sphere
+from tests.interfaces.web.conftest import cookies_of_clerk, served_office
 
 from postroom.interfaces.web.registry import PAGES
 
@@ -97,6 +101,33 @@ def test_axe_finds_nothing_on_any_page_in_the_dark(stage: Served, page: Page) ->
         page.goto(f"{stage.url}/web{address}")
         found += [f"{address}: {each}" for each in violations(page, "{runOnly: ['color-contrast']}")]
     assert found == []
+
+
+@pytest.mark.slow
+def test_every_page_looks_as_its_picture(tmp_path: Path, engine: Chromium) -> None:
+    """At three widths, light and dark, of an office of its own; half as large as on a screen."""
+    changed = []
+    with served_office(tmp_path) as own, engine.new_context(device_scale_factor=0.5) as context:
+        cookies = [{"name": name, "value": value, "url": own.url} for name, value in cookies_of_clerk(own).items()]
+        context.add_cookies(cookies)  # type: ignore[arg-type]
+        with context.new_page() as page:
+            for number, address in enumerate(every_address(own)):
+                for width, theme in product((400, 800, 1600), ("light", "dark")):
+                    page.set_viewport_size({"width": width, "height": 900})
+                    page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+                    page.goto(f"{own.url}/web{address}")
+                    now = page.screenshot(animations="disabled", caret="hide", type="jpeg", quality=60)
+                    kept = PICTURES / "pages" / f"{number:02}-{picture_name(address)}-{width}-{theme}.jpg"
+                    difference = differs(page, now, kept)
+                    changed += [f"{kept.name} {difference:.3f}"] if difference >= SAME_FONTS else []
+    assert changed == [], "look, and make them again with POSTROOM_SCREENS=1"
+
+
+def picture_name(address: str) -> str:
+    """Without keys, which differ from run to run."""
+    path, _, query = address.strip("/").partition("?")
+    names = [part for part in path.split("/") if not part[:1].isdigit()]
+    return "-".join([*names, *(pair.partition("=")[0].replace(":", "-") for pair in query.split("&") if pair)])
 
 
 def test_a_narrow_page_and_a_dark_one_look_as_their_pictures(stage: Served, page: Page) -> None:

@@ -50,7 +50,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, 
 def test_every_page_answers_soon_however_much_there_is(
     crowded: tuple[Served, dict[str, str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The figures are printed; what is asserted is that no page shows more than a page of it."""
+    """Under a second of processor time each, in the second look; the figures are printed."""
     served, keys = crowded
     clerk: Browser = browser(served.url)
     clerk.sign_in("clerk")
@@ -97,3 +97,4 @@ def test_every_page_answers_soon_however_much_there_is(
         for address, (busy, seconds) in sorted(took.items(), key=lambda pair: -pair[1][0]):
             print(f"{busy * 1000:7.0f} ms of processor time, {seconds * 1000:7.0f} ms  {address}")
     clerk.client.close()
+    assert {address: busy for address, (busy, _) in took.items() if busy >= 1} == {}
