@@ -8,7 +8,7 @@ from time import perf_counter, process_time
 
 import pytest
 from tests.interfaces.http.conftest import Served, serving
-from tests.interfaces.web.conftest import PASSWORD, Browser, browser, open_back_office, open_office
+from tests.interfaces.web.conftest import PASSWORD, Browser, browser, finished, open_back_office, open_office
 from tests.passwords import cheap
 
 import postroom
@@ -86,10 +86,11 @@ def test_every_page_answers_soon_however_much_there_is(
         "/you",
         "/find?q=orders",
     ):
-        clerk.get(address)  # what is read once is not counted
+        finished(clerk, clerk.get(address))  # what is read once is not counted
         begin, busy = perf_counter(), process_time()
         answer = clerk.get(address)
         took[address] = process_time() - busy, perf_counter() - begin
+        finished(clerk, answer)  # a server that stops waits until Spark has started
         assert answer.status_code == 200, address
         assert len(answer.content) < 2_000_000, address
     with capsys.disabled():

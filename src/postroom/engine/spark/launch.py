@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import TimeoutExpired
 
 import pyspark
 from pyspark import SparkConf, SparkContext
@@ -78,10 +79,11 @@ def end() -> None:
     if process is None:
         return
     process.stdin.close()  # Java ends when its input does
-    watch = threading.Timer(END_SECONDS, process.kill)
-    watch.start()
-    process.wait()
-    watch.cancel()
+    try:
+        process.wait(END_SECONDS)
+    except TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _end_with(process: int) -> None:
