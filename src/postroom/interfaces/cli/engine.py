@@ -128,7 +128,7 @@ class _Reporter:
     def finish(self, totals: Totals | None) -> None:
         """Tell of everything; without ``totals``, effects were all there was to do."""
         if settings.json:
-            output.as_json({"status": "00", **_figures(totals), "effects": self._effects})
+            output.as_json({**_figures(totals), "effects": self._effects})
             return
         if totals is not None and totals.steps:
             failed = f", {totals.failures} of them with an error message" if totals.failures else ""

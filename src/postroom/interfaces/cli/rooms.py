@@ -417,7 +417,7 @@ def outbox_retry(
     """
     with opened() as it:
         it.engine.retry(number)
-    output.as_json({"status": "00", "effect": number}) if settings.json else output.say(f"{number} is pending again")
+    output.answer({"effect": number}, f"{number} is pending again")
 
 
 @outbox_app.command("drop")
@@ -432,7 +432,7 @@ def outbox_drop(
     """
     with opened() as it:
         it.engine.drop_effect(number)
-    output.as_json({"status": "00", "effect": number}) if settings.json else output.say(f"{number} was dropped")
+    output.answer({"effect": number}, f"{number} was dropped")
 
 
 def _what(payload: Any) -> str:

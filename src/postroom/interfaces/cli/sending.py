@@ -161,7 +161,7 @@ def send(
         one: dict[str, Any] = {"idempotency_key": idempotency_key, "cause": cause, "source": source}
         one |= {"at": _moment(at), "reply_to": reply_to, "correlation": correlation}
         sent = it.queues.send(queue, text, **one, **common, **when)
-    output.as_json(sent.as_dict()) if settings.json else output.say(sent.key)
+    output.answer(sent.as_dict(), sent.key)
 
 
 def _moment(written: str | None) -> datetime | None:
@@ -195,7 +195,7 @@ def _send_segments(
         raise ArgumentInvalid(argument="--group", why="it goes with --segment")
     with opened() as it:
         sent = it.queues.send_segments(queue, segments, group=group, properties=properties, source=source)
-    output.as_json(sent.as_dict()) if settings.json else output.say(sent.key)
+    output.answer(sent.as_dict(), sent.key)
 
 
 def _refuse_shared(given: dict[str, object]) -> None:

@@ -122,7 +122,7 @@ def sphere_abort(
         state = it.spheres.abort(id, reason)
         told = it.spheres.show(id)
     if settings.json:
-        output.as_json({"status": "00", "sphere": id, "state": state})
+        output.as_json({"sphere": id, "state": state})
         return
     output.say(f"{id} is {state}")
     for line in _noted(told):
@@ -148,7 +148,7 @@ def sphere_settle(
     with opened() as it:
         settled = it.spheres.settle_database(url)
     if settings.json:
-        output.as_json({"status": "00", "settled": settled})
+        output.as_json({"settled": settled})
     elif settled:
         for sphere, became in settled.items():
             output.say(f"{sphere}: {became}")
@@ -176,9 +176,9 @@ def sphere_watch(
     """
     with opened() as it:
         it.spheres.watch_state(state, *queue, stop=stop)
-    shape = {"status": "00", "state": state, "queue": "/".join(queue), "is_watched": not stop}
+    shape = {"state": state, "queue": "/".join(queue), "is_watched": not stop}
     words = "gets no more messages about" if stop else "gets a message for each arrival in"
-    output.as_json(shape) if settings.json else output.say(f"{shape['queue']} {words} {state}")
+    output.answer(shape, f"{shape['queue']} {words} {state}")
 
 
 @sphere_app.command("acknowledge")
@@ -197,7 +197,7 @@ def sphere_acknowledge(
         if not it.acknowledge(key, processed=processed):
             raise NotInSphere(key=key)
     word = "processed" if processed else "received"
-    output.as_json({"status": "00", "key": key, "said": word}) if settings.json else output.say(f"{key} was {word}")
+    output.answer({"key": key, "said": word}, f"{key} was {word}")
 
 
 def compensate(
@@ -241,7 +241,7 @@ def compensate(
 
 def _finish(checked: Checked) -> None:
     if settings.json:
-        output.as_json({"status": "00", **checked.as_dict()})
+        output.as_json(checked.as_dict())
         return
     output.say(
         f"{checked.spheres} sphere(s) at the last check, {checked.aborted} aborted, {checked.compensated} compensated"

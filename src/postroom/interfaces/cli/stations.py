@@ -56,10 +56,7 @@ def form(
     """
     with opened() as it:
         edition = it.stations.form(type)
-    if settings.json:
-        output.as_json(_described(edition))
-    else:
-        output.say(str(edition.form) if source else edition.form.shown())
+    output.answer(_described(edition), str(edition.form) if source else edition.form.shown())
 
 
 def _described(edition: Edition) -> dict[str, Any]:
@@ -265,7 +262,7 @@ def dossier_add(
     """
     with opened() as it:
         added = acting(it, station).add_to_dossier(name, *keys)
-    output.as_json({"added_count": added}) if settings.json else output.say(f"{added} added to {name}")
+    output.answer({"added_count": added}, f"{added} added to {name}")
 
 
 @dossier_app.command("list")
@@ -316,10 +313,7 @@ def dossier_remove(
     """
     with opened() as it:
         removed = acting(it, station).remove_from_dossier(name, *keys)
-    if settings.json:
-        output.as_json({"removed_count": removed})
-    else:
-        output.say(f"{removed} removed from {name}")
+    output.answer({"removed_count": removed}, f"{removed} removed from {name}")
 
 
 # --- what is read ---

@@ -84,7 +84,7 @@ def stream(
 
 def _finish(totals: list[StreamTotals]) -> None:
     if settings.json:
-        output.as_json({"status": "00", "streams": [_said(total) for total in totals]})
+        output.as_json({"streams": [_said(total) for total in totals]})
     for total in () if settings.json else totals:
         output.note(
             f"{total.stream}: {total.batches} batch(es), {total.delivered} event(s) delivered, {total.stored} stored, "

@@ -14,9 +14,8 @@ import typer
 
 from postroom.errors import ArgumentInvalid
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import opened, settings
+from postroom.interfaces.cli.context import opened
 from postroom.interfaces.cli.lasting import Lasting
-from postroom.queues import status
 
 if TYPE_CHECKING:
     from postroom.queues.working import Progress
@@ -52,10 +51,7 @@ def work(
     if _reload and not until_idle:
         os.execv(sys.executable, [sys.executable, *_started()])  # noqa: S606  the same program, with the same words
     counts = {"done_count": totals.done, "failed_count": totals.failed, "dead_count": totals.dead}
-    if settings.json:
-        output.as_json({"status": status.DONE, **counts, "lost_count": totals.lost})
-    else:
-        output.say(_told(totals))
+    output.answer({**counts, "lost_count": totals.lost}, _told(totals))
 
 
 _reload: list[bool] = []
