@@ -17,6 +17,7 @@ from postroom.interfaces.cli.context import (
     opened,
     settings,
     spark_settings,
+    standard_input,
 )
 from postroom.interfaces.cli.logins import StationOption, acting
 from postroom.interfaces.cli.stations import (
@@ -24,7 +25,6 @@ from postroom.interfaces.cli.stations import (
     TypeArgument,
     check_heading,
     enter,
-    standard_input,
     summary,
     tell_damaged,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,11 +10,10 @@ import typer
 from postroom.errors import NotInSphere
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import Commands, KeyArgument, opened, settings
+from postroom.interfaces.cli.lasting import stop_on_signals
 from postroom.model.moment import to_iso
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from postroom.spheres.compensation import Checked
     from postroom.spheres.monitor import SendShown, SphereTold
 
@@ -226,13 +224,7 @@ def compensate(
     """
     with opened() as it:
         engine = it.spheres.compensator(check)
-
-        def stop(_signal: int, _frame: FrameType | None) -> None:
-            engine.stop()
-            output.note("stopping after the current work")
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, stop)
+        stop_on_signals(engine.stop, "work")
         if not once and not settings.json and sys.stderr.isatty():
             output.note("running; Ctrl-C stops")
         checked = engine.once() if once else engine.run()

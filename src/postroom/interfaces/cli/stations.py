@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from postroom.errors import ArgumentInvalid, FormInvalid, MessageError
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import Commands, KeyArgument, LimitOption, opened, settings
+from postroom.interfaces.cli.context import Commands, KeyArgument, LimitOption, opened, settings, standard_input
 from postroom.interfaces.cli.logins import StationOption, acting
 from postroom.model.body import parse_json
 from postroom.model.definitions import Position, Problem, refuse
@@ -317,17 +316,6 @@ def dossier_remove(
 
 
 # --- what is read ---
-
-
-def standard_input() -> str | None:
-    """What comes on standard input; None at a terminal."""
-    if sys.stdin is None or sys.stdin.isatty():
-        return None
-    data = sys.stdin.buffer.read()
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise ArgumentInvalid(argument="standard input", why=f"byte {error.start + 1} is not UTF-8") from None
 
 
 def enter(given: dict[str, str], name: str, text: str) -> None:
