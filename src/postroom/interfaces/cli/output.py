@@ -142,7 +142,7 @@ def one_line(cell: Any) -> str:
 
 def failure(error: PostroomError) -> None:
     """One line on stderr; with ``--json`` the status key and the code on stdout too."""
-    line = "".join(character if character.isprintable() else "\ufffd" for character in " ".join(str(error).split()))
+    line = one_line(" ".join(str(error).split()))
     sys.stderr.write(f"postroom: {error.code}: {line}\n")
     if settings.json:
         shape = {"code": error.code, "text": line, "happened": error.happened}
