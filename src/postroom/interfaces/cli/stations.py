@@ -99,10 +99,7 @@ def create(
         given = _rows(file) if file else _fields(fields) if fields else _message(it, edition.form, standard_input())
         acts = acting(it, station, stdin=False)
         keys = acts.create_many(type, given if isinstance(given, list) else [given])
-    if isinstance(given, list):
-        _say_keys(keys, {"keys": keys})
-    else:
-        _say_keys(keys, {"key": keys[0]})
+    _say_keys(keys, {"keys": keys} if isinstance(given, list) else {"key": keys[0]})
 
 
 def copy(
