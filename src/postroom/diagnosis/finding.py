@@ -68,16 +68,16 @@ class Case:
         return shown(self.network.url)
 
 
+@dataclass(frozen=True)
 class Check:
     """A named look at something; one that finds nothing says so by ``fine``."""
 
-    def __init__(self, name: str, fine: str, look: Callable[[Case], Iterator[Told]]) -> None:
-        self.name = name
-        self.fine = fine
-        self._look = look
+    name: str
+    fine: str
+    look: Callable[[Case], Iterator[Told]]
 
     def findings(self, case: Case) -> list[Finding]:
-        remarks = [Finding(level, self.name, *texts) for level, *texts in self._look(case)]
+        remarks = [Finding(level, self.name, *texts) for level, *texts in self.look(case)]
         if not remarks:
             return [Finding(Level.OK, self.name, self.fine)]
         remarks.sort(key=lambda finding: -list(Level).index(finding.level))  # so that the worst is told

@@ -25,28 +25,21 @@ def engine(case: Case) -> Iterator[Told]:
         sharing = case.store.read(engines)
         for peer in sharing if len(sharing) > 1 else ():
             yield ok(str(peer))
-    elif seen.state is State.ENDED:
-        yield warning(f"the engine ({seen.owner}) has ended without releasing its lease", "lease engine", RUN)
+    yield from _left(seen, "engine", f"the engine ({seen.owner})", "", RUN)
+    if apart.state is State.RUNS:
+        yield ok(f"{apart.owner} sends, under number {apart.number}")
+    instead = "; the engine sends" if seen.works else "; nobody sends"
+    yield from _left(apart, "senders", f"the senders' process ({apart.owner})", instead, SEND)
+
+
+def _left(seen: Presence, lease: str, who: str, instead: str, command: str) -> Iterator[Told]:
+    """A lease that was neither released nor renewed in time."""
+    if seen.state is State.ENDED:
+        yield warning(f"{who} has ended without releasing its lease{instead}", f"lease {lease}", command)
     elif seen.state is State.SILENT:
-        what = f"the engine ({seen.owner}) should have renewed its lease before {_until(seen)}: it hangs, or has ended"
-        yield warning(what, "lease engine", f"end that process if it is there; then: {RUN}")
-    yield from _senders(apart, "the engine sends" if seen.works else "nobody sends")
-
-
-def _senders(seen: Presence, instead: str) -> Iterator[Told]:
-    told = f"the senders' process ({seen.owner})"
-    if seen.state is State.RUNS:
-        yield ok(f"{seen.owner} sends, under number {seen.number}")
-    elif seen.state is State.ENDED:
-        what = f"{told} has ended without releasing its lease; {instead}"
-        yield warning(what, "lease senders", SEND)
-    elif seen.state is State.SILENT:
-        what = f"{told} should have renewed its lease before {_until(seen)}: it hangs, or has ended; {instead}"
-        yield warning(what, "lease senders", f"end that process if it is there; then: {SEND}")
-
-
-def _until(seen: Presence) -> str:
-    return to_iso(to_datetime(seen.until))
+        until = to_iso(to_datetime(seen.until))
+        what = f"{who} should have renewed its lease before {until}: it hangs, or has ended{instead}"
+        yield warning(what, f"lease {lease}", f"end that process if it is there; then: {command}")
 
 
 def waiting(case: Case) -> Iterator[Told]:

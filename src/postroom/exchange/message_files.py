@@ -96,10 +96,8 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
 
 def _json_lines(file: Path) -> Iterator[tuple[int, str]]:
     for number, line in _lines(file):
-        text = line.strip()
-        if not text:
-            continue
-        yield number, text
+        if text := line.strip():
+            yield number, text
 
 
 def _json_draft(text: str, options: Options) -> Draft:
@@ -131,18 +129,15 @@ def _text_draft(text: str, options: Options) -> Draft:
 def _csv_rows(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
     with file.open(encoding="utf-8-sig", newline="") as stream:
         reader = csv.reader(stream, strict=True)
-        names: list[str] | None = None
         try:
-            for row in reader:
-                if names is None:
-                    names = row
-                    if len(set(names)) != len(names) or not all(names):
-                        raise FileLineInvalid(file=str(file), line=1, why="the names of columns are not all different")
-                elif row:
-                    if len(row) != len(names):
-                        why = f"it has {len(row)} values, and there are {len(names)} columns"
-                        raise FileLineInvalid(file=str(file), line=reader.line_num, why=why)
-                    yield reader.line_num, dict(zip(names, row, strict=True))
+            names = next(reader, [])
+            if len(set(names)) != len(names) or not all(names):
+                raise FileLineInvalid(file=str(file), line=1, why="the names of columns are not all different")
+            for row in filter(None, reader):
+                if len(row) != len(names):
+                    why = f"it has {len(row)} values, and there are {len(names)} columns"
+                    raise FileLineInvalid(file=str(file), line=reader.line_num, why=why)
+                yield reader.line_num, dict(zip(names, row, strict=True))
         except csv.Error as error:
             raise FileLineInvalid(file=str(file), line=reader.line_num, why=str(error)) from error
 

@@ -7,7 +7,7 @@ message to its cause. Its type is its message type, or else the name of the queu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import groupby
+from itertools import groupby, starmap
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -56,17 +56,17 @@ def export_ocel(store: Store, file: Path, *, replace: bool = False, progress: Pr
             for thing in _distinct(things):
                 objects.add(thing)
                 types.add(thing.type)
+            in_order = starmap(Thing, objects.sorted()), starmap(Happening, events.sorted())
             with written_whole(file) as stream:
-                log = _Log(sorted(types), sorted(activities), objects.sorted, events.sorted)
-                written = write(stream, log)
+                written = write(stream, _Log(sorted(types), sorted(activities), *in_order))
     return EventLog(str(file), *written, passed.of_room, passed.damaged)
 
 
 class _Log(NamedTuple):
     types: list[str]
     activities: list[str]
-    objects: Callable[[], Iterator[tuple[object, ...]]]
-    events: Callable[[], Iterator[tuple[object, ...]]]
+    objects: Iterator[Thing]
+    events: Iterator[Happening]
 
 
 def _distinct(things: Sorter) -> Iterator[Thing]:
@@ -92,14 +92,12 @@ def _as_json(stream: IO[str], log: _Log) -> tuple[int, int]:
     stream.write(f'"eventTypes":{json_text([{"name": name, "attributes": says} for name in log.activities])},\n')
     stream.write('"objects":[')
     objects = events = 0
-    for objects, record in enumerate(log.objects(), 1):
-        message, type, cause = Thing(*record)  # type: ignore[arg-type]  # as it was sorted
+    for objects, (message, type, cause) in enumerate(log.objects, 1):
         relations = [] if cause is None else [{"objectId": key_text(cause), "qualifier": "caused by"}]
         shape = {"id": key_text(message), "type": type, "attributes": [], "relationships": relations}
         stream.write(("," if objects > 1 else "") + "\n" + json_text(shape))
     stream.write('\n],\n"events":[')
-    for events, record in enumerate(log.events(), 1):
-        one = Happening(*record)  # type: ignore[arg-type]  # as it was sorted
+    for events, one in enumerate(log.events, 1):
         stream.write(("," if events > 1 else "") + "\n" + json_text(_event(one)))
     stream.write("\n]}\n")
     return events, objects
@@ -138,13 +136,13 @@ def _as_xml(stream: IO[str], log: _Log) -> tuple[int, int]:
         stream.write("    </event-type>\n")
     stream.write("  </event-types>\n  <objects>\n")
     objects = events = 0
-    for record in log.objects():
+    for thing in log.objects:
         objects += 1
-        stream.write(_object_in_xml(Thing(*record)))  # type: ignore[arg-type]  # as above
+        stream.write(_object_in_xml(thing))
     stream.write("  </objects>\n  <events>\n")
-    for record in log.events():
+    for one in log.events:
         events += 1
-        stream.write(_event_in_xml(Happening(*record)))  # type: ignore[arg-type]  # as above
+        stream.write(_event_in_xml(one))
     stream.write("  </events>\n</log>\n")
     return events, objects
 

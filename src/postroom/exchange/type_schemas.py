@@ -34,9 +34,7 @@ _IN_AVRO: Mapping[Kind, Any] = {
     Kind.KEY: {"type": "string", "kind": "key"},
 }
 #: What a kind is called elsewhere: by JSON's type and format, or by Avro's name, logical type or kind.
-_FROM_JSON = {("string", None): Kind.STRING, ("integer", None): Kind.INT, ("number", None): Kind.FLOAT} | {
-    (schema["type"], schema.get("format")): kind for kind, schema in _IN_JSON.items() if kind is not Kind.KEY
-}
+_FROM_JSON = {(schema["type"], schema.get("format")): kind for kind, schema in _IN_JSON.items() if kind is not Kind.KEY}
 _FROM_AVRO = {
     "string": Kind.STRING,
     "int": Kind.INT,
@@ -173,9 +171,6 @@ def as_form(type: MessageType) -> str:
     drawing = [f"| {name}: {'_' * (width - len(name) + 20)} |" for name in names.values()]
     fields = []
     for field in type.fields:
-        kind, rule = (
-            f"list of {field.kind}" if field.many else str(field.kind),
-            "required" if field.required else "free",
-        )
-        fields.append(f"field {names[field.name]} {kind} {rule}")
+        kind = f"list of {field.kind}" if field.many else field.kind
+        fields.append(f"field {names[field.name]} {kind} {'required' if field.required else 'free'}")
     return "\n".join([f"type {type.name}", *drawing, *fields]) + "\n"

@@ -60,7 +60,7 @@ def user_add(
     password = text_of(password_file, SECRET_CHARS_MAX * 4 + 2).partition("\n")[0].removesuffix("\r")
     with opened(create=True) as it:
         it.flows.add_principal(name, password, replace=replace)
-    output.as_json({"status": "00", "principal": name}) if settings.json else output.say(f"{name} is registered")
+    output.answer({"principal": name}, f"{name} is registered")
 
 
 @user_app.command("sign-out")
@@ -73,10 +73,7 @@ def user_sign_out(name: NameArgument) -> None:
     """
     with opened() as it:
         ended = it.access.end_sessions(name)
-    if settings.json:
-        output.as_json({"principal": name, "session_count": ended})
-    else:
-        output.say(f"{name}: {ended} session(s) ended")
+    output.answer({"principal": name, "session_count": ended}, f"{name}: {ended} session(s) ended")
 
 
 @user_app.command("list")
@@ -132,10 +129,9 @@ def grant_remove(user: UserArgument, verb: VerbArgument, object: ObjectArgument 
 
 
 def _tell(user: str, verb: str, object: str, changed: bool, text: str) -> None:
-    if settings.json:
-        output.as_json({"principal": user, "verb": verb, "object": object, "is_changed": changed})
-    else:
-        output.say(f"{user} {verb} {object}: {text}")
+    output.answer(
+        {"principal": user, "verb": verb, "object": object, "is_changed": changed}, f"{user} {verb} {object}: {text}"
+    )
 
 
 @grant_app.command("list")
@@ -169,10 +165,10 @@ def why_not(user: UserArgument, verb: VerbArgument, object: ObjectArgument = "*"
     """
     with opened() as it:
         why = it.access.why_not(user, verb, object)
-    if settings.json:
-        output.as_json({"principal": user, "verb": verb, "object": object, "is_allowed": why is None, "why": why})
-    else:
-        output.say(f"{user} may {verb} {object}" if why is None else f"{user} may not {verb} {object}: {why}")
+    output.answer(
+        {"principal": user, "verb": verb, "object": object, "is_allowed": why is None, "why": why},
+        f"{user} may {verb} {object}" if why is None else f"{user} may not {verb} {object}: {why}",
+    )
     if why is not None:
         raise typer.Exit(1)
 
@@ -200,7 +196,7 @@ def token_create(
     """
     with opened() as it:
         token = it.access.create_token(user, name, verbs=only or None, days=days)
-    output.as_json({"principal": user, "name": name, "token": token}) if settings.json else output.say(token)
+    output.answer({"principal": user, "name": name, "token": token}, token)
 
 
 @token_app.command("list")
@@ -235,4 +231,4 @@ def token_revoke(
     """
     with opened() as it:
         it.access.revoke_token(id)
-    output.as_json({"id": id}) if settings.json else output.say(f"{id} is revoked")
+    output.answer({"id": id}, f"{id} is revoked")

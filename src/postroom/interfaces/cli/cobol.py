@@ -92,7 +92,7 @@ def cobol_translate(
         to.write_bytes(text)
     except OSError as error:
         raise FileUnreadable(file=str(to), why=error.strerror or str(error)) from None
-    output.as_json({"status": "00", "file": str(to)}) if settings.json else output.say(f"wrote {to}")
+    output.answer({"file": str(to)}, f"wrote {to}")
 
 
 @cobol_app.command("build")
@@ -113,7 +113,7 @@ def cobol_build(
     from postroom.interfaces.cobol.building import build
 
     build(file, to, _options(free, copybooks, cards), std)
-    output.as_json({"status": "00", "file": str(to)}) if settings.json else output.say(f"made {to}")
+    output.answer({"file": str(to)}, f"made {to}")
 
 
 @cobol_app.command("run", context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True})
@@ -154,10 +154,7 @@ def cobol_library() -> None:
     from postroom.interfaces.cobol.building import LIBRARY, library
 
     made = library()
-    if settings.json:
-        output.as_json({"status": "00", "folder": str(LIBRARY), "file": str(made)})
-    else:
-        output.say(f"-I{LIBRARY} {made}")
+    output.answer({"folder": str(LIBRARY), "file": str(made)}, f"-I{LIBRARY} {made}")
 
 
 @cobol_app.command("session", hidden=True)

@@ -19,7 +19,6 @@ from postroom.interfaces.cli.context import (
 )
 from postroom.model.body import Format
 from postroom.model.moment import to_datetime, to_iso
-from postroom.queues import status
 
 if TYPE_CHECKING:
     from postroom.queues.relocating import Relocated
@@ -91,7 +90,7 @@ def receive_leased(
         elif count is None:
             output.as_json(Leased(leased[0] if leased else None).as_dict())
         else:
-            output.as_json({"status": status.DONE, "messages": [message.as_dict() for message in leased]})
+            output.as_json({"messages": [message.as_dict() for message in leased]})
     if or_fail and not leased:
         raise typer.Exit(3)
 
@@ -122,7 +121,7 @@ def done(
     with opened() as it:
         it.consumers.done_many([it.consumers.lease(number) for number in lease])
     shape: dict[str, Any] = {"lease": lease[0]} if len(lease) == 1 else {"leases": lease}
-    _say(f"done: {', '.join(map(str, lease))}", shape)
+    output.answer(shape, f"done: {', '.join(map(str, lease))}")
 
 
 def release(
@@ -137,7 +136,7 @@ def release(
     """
     with opened() as it:
         it.consumers.lease(lease).release(delay)
-    _say(f"released: {lease}", {"lease": lease})
+    output.answer({"lease": lease}, f"released: {lease}")
 
 
 def extend(
@@ -152,7 +151,7 @@ def extend(
     """
     with opened() as it:
         it.consumers.lease(lease).extend(seconds)
-    _say(f"extended: {lease}", {"lease": lease})
+    output.answer({"lease": lease}, f"extended: {lease}")
 
 
 def fail(
@@ -171,7 +170,7 @@ def fail(
     with opened() as it:
         buried = it.consumers.lease(lease).fail(reason, final=final)
     text = f"failed: {lease}" if buried is None else f"failed: {lease}; it is in {buried} now"
-    _say(text, {"lease": lease, "dead_letters": buried})
+    output.answer({"lease": lease, "dead_letters": buried}, text)
 
 
 def purge(
@@ -307,7 +306,7 @@ def queue_policy(
         policies = it.consumers.policy(*queue)
     if settings.json:
         shown = {name: policy._asdict() for name, policy in policies.items()}
-        output.as_json({"status": status.DONE, "policies": shown})
+        output.as_json({"policies": shown})
     else:
         rows = [(name, key, value) for name, policy in policies.items() for key, value in policy._asdict().items()]
         output.table(["queue", "policy", "value"], [row for row in rows if row[2] is not None])
@@ -349,7 +348,7 @@ def schedule_add(
         options["properties"] = named_values(property or [])
         made = it.consumers.schedule(name, cron, *queue, **options)
     due = to_iso(to_datetime(made.due))
-    _say(f"{name} is due at {due}", {"name": name, "due": due})
+    output.answer({"name": name, "due": due}, f"{name} is due at {due}")
 
 
 @schedule_app.command("list")
@@ -368,7 +367,7 @@ def schedule_list() -> None:
     ]
     if settings.json:
         shown = [dict(zip(("name", "cron", "zone", "queue", "due"), row, strict=True)) for row in rows]
-        output.as_json({"status": status.DONE, "schedules": shown})
+        output.as_json({"schedules": shown})
     elif rows:
         output.table(["schedule", "cron", "zone", "queue", "due"], rows)
     else:
@@ -385,7 +384,7 @@ def schedule_remove(name: Annotated[str, typer.Argument(metavar="NAME", show_def
     """
     with opened() as it:
         it.consumers.unschedule(name)
-    _say(f"removed {name}", {"name": name})
+    output.answer({"name": name}, f"removed {name}")
 
 
 def _show(relocated: Relocated, text: str) -> None:
@@ -395,7 +394,3 @@ def _show(relocated: Relocated, text: str) -> None:
         output.say(f"{text}: {relocated.count}")
         for key, why in relocated.skipped:
             output.note(f"{key} stays where it is: {why}")
-
-
-def _say(text: str, shape: dict[str, Any]) -> None:
-    output.as_json({"status": status.DONE, **shape}) if settings.json else output.say(text)

@@ -137,22 +137,13 @@ def _with_shared(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-QueueArgument = Annotated[
-    list[str],
-    typer.Argument(
-        help="A queue's physical name, or 1 to 4 names from the top of the tree (or joined by /).",
-        autocompletion=_known_queues,
-        show_default=False,
-    ),
-]
-OptionalQueueArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        help="A queue's physical name, or 1 to 4 names from the top of the tree (or joined by /).",
-        autocompletion=_known_queues,
-        show_default=False,
-    ),
-]
+_QUEUE = typer.Argument(
+    help="A queue's physical name, or 1 to 4 names from the top of the tree (or joined by /).",
+    autocompletion=_known_queues,
+    show_default=False,
+)
+QueueArgument = Annotated[list[str], _QUEUE]
+OptionalQueueArgument = Annotated[list[str] | None, _QUEUE]
 LimitOption = Annotated[
     int | None, typer.Option("--limit", metavar="N", help="At most this many messages.", show_default=False)
 ]
@@ -223,7 +214,7 @@ def password_source(prompt: str) -> Callable[[], str]:
         given = exported_password("be asked, or to give it on standard input")
         if given is not None:
             return given
-        if sys.stdin is not None and sys.stdin.isatty():
+        if _is_typed():
             return getpass.getpass(f"{prompt}: ")
         line = sys.stdin.readline() if sys.stdin is not None else ""
         if not line:
@@ -235,9 +226,14 @@ def password_source(prompt: str) -> Callable[[], str]:
     return ask
 
 
+def _is_typed() -> bool:
+    """Whether a password that is not in the environment is typed."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
 def password_at_hand() -> bool:
     """Whether there is a password without reading standard input, which may be a pipe that nobody writes to."""
-    return "POSTROOM_PASSWORD" in os.environ or (sys.stdin is not None and sys.stdin.isatty())
+    return "POSTROOM_PASSWORD" in os.environ or _is_typed()
 
 
 def typed_password(level: str) -> str:
@@ -248,8 +244,7 @@ def typed_password(level: str) -> str:
 def known_password(prompt: str) -> str | Callable[[], str]:
     """A password that is there already, in the environment or on standard input, or else who asks for it."""
     ask = password_source(prompt)
-    piped = sys.stdin is not None and not sys.stdin.isatty()
-    if not piped and "POSTROOM_PASSWORD" not in os.environ:
+    if _is_typed() and "POSTROOM_PASSWORD" not in os.environ:
         return ask
     try:
         return ask()
@@ -260,10 +255,21 @@ def known_password(prompt: str) -> str | Callable[[], str]:
 def new_password(prompt: str) -> str:
     """A password that is to be set: typed twice on a terminal, because nobody sees what they type."""
     password = password_source(prompt)()
-    typed = "POSTROOM_PASSWORD" not in os.environ and sys.stdin is not None and sys.stdin.isatty()
+    typed = "POSTROOM_PASSWORD" not in os.environ and _is_typed()
     if typed and getpass.getpass(f"{prompt}, again: ") != password:
         raise ArgumentInvalid(argument="password", why="the two are not the same; nothing was changed")
     return password
+
+
+def standard_input() -> str | None:
+    """What comes on standard input; None at a terminal."""
+    if sys.stdin is None or sys.stdin.isatty():
+        return None
+    data = sys.stdin.buffer.read()
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ArgumentInvalid(argument="standard input", why=f"byte {error.start + 1} is not UTF-8") from None
 
 
 def named_values(given: list[str]) -> dict[str, Value]:

@@ -70,4 +70,4 @@ def counter_remove(name: CounterArgument) -> None:
     """
     with opened() as it:
         it.stations.remove_counter(name)
-    output.as_json({"status": "00", "counter": name}) if settings.json else output.say(f"removed {name}")
+    output.answer({"counter": name}, f"removed {name}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from contextlib import contextmanager
 from time import monotonic
@@ -19,11 +18,10 @@ from postroom.interfaces.cli.context import (
     settings,
     spark_settings,
 )
-from postroom.interfaces.cli.lasting import Lasting
+from postroom.interfaces.cli.lasting import Lasting, stop_on_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import FrameType
 
     from postroom.engine.dispatch import Outcome, Report
     from postroom.engine.runner import Progress, Totals
@@ -67,25 +65,22 @@ def run(
       postroom run --spark always
       postroom run --master spark://host:7077 --conf spark.executor.memory=2g
     """
+    from postroom.engine.runner import Totals
+
     settings_of_spark = spark_settings(conf)
     if senders and (conf or spark is not None or master != "local[*]"):
         raise ArgumentInvalid(argument="--senders", why="it starts no Spark: leave --master, --conf and --spark out")
     reporter = _Reporter()
     lasting = Lasting(opened, lambda it: it.stop(), once=until_idle)
 
-    def work(it: Postroom) -> Totals | None:
-        def stop(_signal: int, _frame: FrameType | None) -> None:
-            lasting.stop()
-            output.note("stopping after the current work")
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, stop)
+    def work(it: Postroom) -> Totals:
+        stop_on_signals(lasting.stop, "work")
         if not settings.json and sys.stderr.isatty():
             output.note("running; Ctrl-C stops")
         if senders:
             with _sending(reporter) as report:
                 it.engine.run_senders(until_idle=until_idle, report=report)
-            return None
+            return Totals()  # effects were all there was to do
         with _progress(it) as progress:
             return it.engine.run_totals(
                 until_idle=until_idle,
@@ -96,7 +91,7 @@ def run(
                 spark=spark,
             )
 
-    reporter.finish(lasting.run(work))
+    reporter.finish(lasting.run(work) or Totals())
 
 
 class _Reporter:
@@ -125,28 +120,28 @@ class _Reporter:
             more = "; will be tried again" if again else "" if outcome.done else "; see postroom outbox list"
             output.note(f"{words}: {outcome.result['outcome']}{more}")
 
-    def finish(self, totals: Totals | None) -> None:
-        """Tell of everything; without ``totals``, effects were all there was to do."""
+    def finish(self, totals: Totals) -> None:
+        """Tell of everything."""
         if settings.json:
-            output.as_json({"status": "00", **_figures(totals), "effects": self._effects})
+            output.as_json({**_figures(totals), "effects": self._effects})
             return
-        if totals is not None and totals.steps:
+        if totals.steps:
             failed = f", {totals.failures} of them with an error message" if totals.failures else ""
             output.note(f"{totals.messages} message(s) processed in {totals.steps} step(s){failed}")
-        for queue, goal in totals.waiting.items() if totals is not None else ():
+        for queue, goal in totals.waiting.items():
             output.note(f"{queue} waits: {goal} is on hold; free it with: postroom enable {goal}")
         failed = f", {self._failed} failed: see postroom outbox list" if self._failed else ""
         output.note(f"{self._done} effect(s) done{failed}")
 
 
-def _figures(totals: Totals | None) -> dict[str, Any]:
+def _figures(totals: Totals) -> dict[str, Any]:
     return {
-        "step_count": totals.steps if totals else 0,
-        "message_count": totals.messages if totals else 0,
-        "created_count": totals.created if totals else 0,
-        "failures": totals.failures if totals else 0,
-        "blocked": totals.waiting if totals else {},
-        "ways": totals.evaluated if totals else {},
+        "step_count": totals.steps,
+        "message_count": totals.messages,
+        "created_count": totals.created,
+        "failures": totals.failures,
+        "blocked": totals.waiting,
+        "ways": totals.evaluated,
     }
 
 

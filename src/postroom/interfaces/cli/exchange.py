@@ -74,10 +74,7 @@ def export(
 def _export_messages(queue: list[str], file: str, processed: bool, replace: bool) -> None:
     with opened() as it, output.progress("exporting") as progress:
         made = it.queues.export(queue, file, processed=processed, replace=replace, progress=progress)
-    if settings.json:
-        output.as_json(made.as_dict())
-    else:
-        output.say(f"{made.file}: {made.message_count} message(s)")
+    output.answer(made.as_dict(), f"{made.file}: {made.message_count} message(s)")
     if made.damaged_count:
         output.note(f"{made.damaged_count} damaged message(s) are missing in it: postroom verify")
 

@@ -79,15 +79,12 @@ def publish(
         client = None if name is None else _client(it, name, broker)
         if event is not None:
             one = (client or it).publish(space, event, idempotency_key=idempotency_key)
-            output.as_json(one.as_dict()) if settings.json else output.say(one.key)
+            output.answer(one.as_dict(), one.key)
             return
         if idempotency_key is not None:
             raise ArgumentInvalid(argument="--idempotency-key", why="it goes with one event, not with many")
         many = (client or it.flows).publish_many(space, lines or [])
-    if settings.json:
-        output.as_json(many.as_dict())
-    else:
-        output.say(f"{len(many.keys)} event(s) published")
+    output.answer(many.as_dict(), f"{len(many.keys)} event(s) published")
 
 
 def subscribe(
@@ -117,7 +114,7 @@ def subscribe(
         made = _client(it, client, broker).subscribe(space, pattern, durable=durable)
         turned = was_stored and not _is_stored(it.flows.graph(), space)
     if settings.json:
-        output.as_json({"status": "00", **made.as_dict()})
+        output.as_json(made.as_dict())
         return
     durably = " durable" if made.durable else ""
     output.say(f"arc {made.arc} : {made.space} -> {made.client} select {made.pattern}{durably}")
@@ -312,10 +309,10 @@ def principal_add(
         old = password_source(f"current password of {name}")() if known and not replace else None
         password = None if token else new_password(f"password of {name}")
         made = it.flows.add_principal(name, password, old=old, replace=replace)
-    if settings.json:
-        output.as_json({"status": "00", "principal": name, **({"token": made} if made else {})})
-    else:
-        output.say(made or (f"the password of {name} was changed" if known else f"{name} is registered"))
+    output.answer(
+        {"principal": name, **({"token": made} if made else {})},
+        made or (f"the password of {name} was changed" if known else f"{name} is registered"),
+    )
 
 
 @principal_app.command("list")
@@ -346,7 +343,7 @@ def principal_remove(
     """
     with opened() as it:
         it.flows.remove_principal(name)
-    output.as_json({"status": "00"}) if settings.json else output.say(f"{name} is no longer registered")
+    output.answer({}, f"{name} is no longer registered")
 
 
 def _client(it: Postroom, name: str, broker: str | None) -> Client:
@@ -372,7 +369,7 @@ def _lines(file: str | None) -> list[str]:
 
 def _say(changed: list[Subscription], word: str) -> None:
     if settings.json:
-        output.as_json({"status": "00", "subscriptions": [subscription.as_dict() for subscription in changed]})
+        output.as_json({"subscriptions": [subscription.as_dict() for subscription in changed]})
         return
     for subscription in changed:
         output.say(f"{word}: arc {subscription.arc} : {subscription.space} -> {subscription.client}")

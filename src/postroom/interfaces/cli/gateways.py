@@ -51,7 +51,7 @@ def gateway_add(
         pairs[key.replace("-", "_")] = value
     with opened(create=True) as it:
         it.gateways.add(name, transport, **pairs)
-    output.as_json({"status": "00", "gateway": name}) if settings.json else output.say(f"{name} is a gateway")
+    output.answer({"gateway": name}, f"{name} is a gateway")
 
 
 @gateway_app.command("list")
@@ -86,7 +86,7 @@ def gateway_test(name: NameArgument) -> None:
     """
     with opened() as it:
         outcome = it.gateways.test(name)
-    output.as_json({"status": "00", "gateway": name, "answered": outcome}) if settings.json else output.say(outcome)
+    output.answer({"gateway": name, "answered": outcome}, outcome)
 
 
 @gateway_app.command("remove")
@@ -99,7 +99,7 @@ def gateway_remove(name: NameArgument) -> None:
     """
     with opened() as it:
         it.gateways.remove(name)
-    output.as_json({"status": "00", "gateway": name}) if settings.json else output.say(f"{name} is no longer a gateway")
+    output.answer({"gateway": name}, f"{name} is no longer a gateway")
 
 
 @gateway_app.command("listen")

@@ -7,6 +7,7 @@ ends, and whoever runs it decides.
 
 from __future__ import annotations
 
+import signal
 import threading
 from typing import TYPE_CHECKING, TypeVar
 
@@ -69,6 +70,17 @@ class Lasting:
             output.note("the database is back: going on")
             return room
         return None
+
+
+def stop_on_signals(stop: Callable[[], None], what: str) -> None:
+    """Let SIGTERM and Ctrl-C end the work when ``what`` is under way is done."""
+
+    def stopping(*_: object) -> None:
+        stop()
+        output.note(f"stopping after the current {what}")
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stopping)
 
 
 def _is_away(room: Postroom) -> bool:

@@ -32,22 +32,8 @@ def count(queue: OptionalQueueArgument = None) -> None:
       postroom count
       postroom count MASTER-QUEUE SUBQ-3
     """
-    _show_counts(queue or [])
-
-
-def accept(queue: OptionalQueueArgument = None) -> None:
-    """The same as count: an alias, the name that Multics gave it.
-
-    \b
-    Example:
-      postroom accept
-    """
-    _show_counts(queue or [])
-
-
-def _show_counts(queue: list[str]) -> None:
     with opened() as it:
-        accepted = it.count(*queue)
+        accepted = it.count(*(queue or ()))
     if settings.json:
         output.as_json(accepted.as_dict())
     elif not accepted.queues:
@@ -69,6 +55,16 @@ def _show_counts(queue: list[str]) -> None:
                 for count in accepted.queues
             ],
         )
+
+
+def accept(queue: OptionalQueueArgument = None) -> None:
+    """The same as count: an alias, the name that Multics gave it.
+
+    \b
+    Example:
+      postroom accept
+    """
+    count(queue)
 
 
 def peek(queue: QueueArgument, limit: LimitOption = None, where: WhereOption = None) -> None:

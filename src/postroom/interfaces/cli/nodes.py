@@ -43,7 +43,7 @@ def node_add(name: NodeArgument, url: UrlArgument) -> None:
     check_node(name, url, resolved(settings.room))  # before there is a room: what is refused leaves nothing behind
     with opened(create=True) as it:
         it.stations.add_node(name, url)
-    output.as_json({"status": "00", "node": name}) if settings.json else output.say(f"{name} is a node")
+    output.answer({"node": name}, f"{name} is a node")
 
 
 @node_app.command("list")
@@ -75,7 +75,7 @@ def node_move(name: NodeArgument, url: UrlArgument) -> None:
     """
     with opened() as it:
         it.stations.move_node(name, url)
-    output.as_json({"status": "00", "node": name}) if settings.json else output.say(f"{name} has moved")
+    output.answer({"node": name}, f"{name} has moved")
 
 
 @node_app.command("secure")
@@ -92,7 +92,7 @@ def node_secure() -> None:
     with opened() as it:
         names = it.stations.secure_nodes()
     if settings.json:
-        output.as_json({"status": "00", "nodes": names})
+        output.as_json({"nodes": names})
     elif names:
         output.say(f"moved to the password file: {', '.join(names)}")
     else:
@@ -113,7 +113,7 @@ def node_remove(
     """
     with opened() as it:
         it.stations.remove_node(name, force=force)
-    output.as_json({"status": "00", "node": name}) if settings.json else output.say(f"{name} is no longer a node")
+    output.answer({"node": name}, f"{name} is no longer a node")
 
 
 @station_app.command("add")
@@ -137,10 +137,7 @@ def station_add(
         prompt = f"password of {name}"
         password = password_source(prompt)() if name in it.flows.principals() else new_password(prompt)
         it.stations.add(name, password, node)
-    if settings.json:
-        output.as_json({"status": "00", "station": name, "node": node})
-    else:
-        output.say(f"{name} is a station on node {node}")
+    output.answer({"station": name, "node": node}, f"{name} is a station on node {node}")
 
 
 @station_app.command("list")
@@ -173,7 +170,7 @@ def station_remove(name: StationArgument) -> None:
     """
     with opened() as it:
         it.stations.remove(name)
-    output.as_json({"status": "00", "station": name}) if settings.json else output.say(f"{name} is no longer a station")
+    output.answer({"station": name}, f"{name} is no longer a station")
 
 
 def login(
@@ -201,10 +198,7 @@ def login(
             raise
         if before is not None:
             it.stations.logout(*before)
-    if settings.json:
-        output.as_json({"status": "00", "station": station})
-    else:
-        output.say(f"{station} is logged in for {LOGIN_SECONDS / 3600:.0f} hours")
+    output.answer({"station": station}, f"{station} is logged in for {LOGIN_SECONDS / 3600:.0f} hours")
 
 
 def logout() -> None:
@@ -220,7 +214,7 @@ def logout() -> None:
             it.stations.logout(*login)
             logins.forget(it.url)
     if settings.json:
-        output.as_json({"status": "00", "station": login.station if login else None})
+        output.as_json({"station": login.station if login else None})
     elif login is not None:
         output.say(f"{login.station} is logged out")
     else:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def as_json(document: dict[str, Any]) -> None:
-    """One answer: it begins with its status."""
+    """One answer. It begins with its status, which is that all went well if it does not say otherwise."""
     json.dump({"status": "00"} | document, sys.stdout, ensure_ascii=False)
     sys.stdout.write("\n")
 
@@ -42,6 +42,11 @@ def messages_as_json(messages: Iterable[Message]) -> None:
 def say(text: str) -> None:
     """The answer itself."""
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def answer(document: dict[str, Any], text: str) -> None:
+    """One answer: a text for a person, the document with ``--json``."""
+    as_json(document) if settings.json else say(text)
 
 
 def deliver(message: Message, write: Callable[[], None]) -> None:
@@ -137,7 +142,7 @@ def one_line(cell: Any) -> str:
 
 def failure(error: PostroomError) -> None:
     """One line on stderr; with ``--json`` the status key and the code on stdout too."""
-    line = "".join(character if character.isprintable() else "\ufffd" for character in " ".join(str(error).split()))
+    line = one_line(" ".join(str(error).split()))
     sys.stderr.write(f"postroom: {error.code}: {line}\n")
     if settings.json:
         shape = {"code": error.code, "text": line, "happened": error.happened}

@@ -82,14 +82,14 @@ def procedure_remove(name: ProcedureArgument) -> None:
     """
     with opened() as it:
         it.stations.remove_procedure(name)
-    output.as_json({"status": "00", "procedure": name}) if settings.json else output.say(f"removed {name}")
+    output.answer({"procedure": name}, f"removed {name}")
 
 
 def _told(name: str, state: str, changed: bool) -> None:
-    if settings.json:
-        output.as_json({"status": "00", "procedure": name, "state": state, "changed": [name] if changed else []})
-    else:
-        output.say(f"{name} is {state}" if changed else f"{name} was {state} already")
+    output.answer(
+        {"procedure": name, "state": state, "changed": [name] if changed else []},
+        f"{name} is {state}" if changed else f"{name} was {state} already",
+    )
 
 
 def waiting(

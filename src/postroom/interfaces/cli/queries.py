@@ -17,6 +17,7 @@ from postroom.interfaces.cli.context import (
     opened,
     settings,
     spark_settings,
+    standard_input,
 )
 from postroom.interfaces.cli.logins import StationOption, acting
 from postroom.interfaces.cli.stations import (
@@ -24,7 +25,6 @@ from postroom.interfaces.cli.stations import (
     TypeArgument,
     check_heading,
     enter,
-    standard_input,
     summary,
     tell_damaged,
 )
@@ -90,11 +90,11 @@ def query(
         with nullcontext() if scope == "local" else output.progress("asking nodes") as progress:
             if count and into is None:
                 seq, number = asks.numbered_count(type, sought, scope=scope, timeout=timeout, progress=progress)
-                output.as_json({"seq": seq, "count": number}) if settings.json else output.say(str(number))
+                output.answer({"seq": seq, "count": number}, str(number))
                 return
             answer = asks.query(type, sought, scope=scope, into=into, timeout=timeout, progress=progress)
     if count:
-        output.as_json({"seq": answer.seq, "count": len(answer)}) if settings.json else output.say(str(len(answer)))
+        output.answer({"seq": answer.seq, "count": len(answer)}, str(len(answer)))
     else:
         _show(answer)
     tell_damaged(answer)
@@ -182,7 +182,7 @@ def table_drop(
     """
     with opened() as it:
         acting(it, station).drop_table(name)
-    output.as_json({"status": "00", "table": name}) if settings.json else output.say(f"dropped {name}")
+    output.answer({"table": name}, f"dropped {name}")
 
 
 def sql(

@@ -93,7 +93,7 @@ def hierarchy() -> None:
             }
             for level in levels
         ]
-        output.as_json({"status": status.DONE, "description": text, "levels": shape})
+        output.as_json({"description": text, "levels": shape})
     elif text:
         output.say(text)
     else:
@@ -122,7 +122,7 @@ def queue_create(
     password = new_password(f"password for {name}") if with_password else None
     with opened(create=True) as it:
         it.queues.create(name, keep_processed=not discard_processed, password=password)
-    output.as_json({"status": status.DONE, "queue": name}) if settings.json else output.say(f"created {name}")
+    output.answer({"queue": name}, f"created {name}")
 
 
 @queue_app.command("list")
@@ -150,7 +150,7 @@ def queue_remove(
     """
     with opened() as it:
         it.queues.remove(name)
-    output.as_json({"status": status.DONE, "queue": name}) if settings.json else output.say(f"removed {name}")
+    output.answer({"queue": name}, f"removed {name}")
 
 
 @queue_app.command("mode")
@@ -166,10 +166,10 @@ def queue_mode(
     """
     with opened() as it:
         changed = it.queues.set_mode(*queue, keep_processed=processed is Processed.KEEP)
-    if settings.json:
-        output.as_json({"status": status.DONE if changed else status.ALREADY, "changed": changed})
-    else:
-        output.say(f"{processed.value}: {', '.join(changed)}" if changed else f"already set: {processed.value}")
+    output.answer(
+        {"status": status.DONE if changed else status.ALREADY, "changed": changed},
+        f"{processed.value}: {', '.join(changed)}" if changed else f"already set: {processed.value}",
+    )
 
 
 queue_app.command("policy")(queue_policy)
@@ -193,7 +193,7 @@ def queue_password(queue: QueueArgument) -> None:
             else None
         )
         it.queues.set_password(*queue, password=new_password("new password"), old=old)
-    output.as_json({"status": status.DONE}) if settings.json else output.say("password set")
+    output.answer({}, "password set")
 
 
 def _show_hold(held: Held, state: str) -> None:

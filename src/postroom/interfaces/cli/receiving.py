@@ -141,7 +141,7 @@ def _follow_state(it: Postroom, queue: list[str], wait: float | None) -> None:
     try:
         for come in it.spheres.follow_state(queue[0], wait):
             why = f": {come['reason']}" if come["reason"] else ""
-            output.as_json(come) if settings.json else output.say(f"{come['entity']} is {come['state']}{why}")
+            output.answer(come, f"{come['entity']} is {come['state']}{why}")
     except KeyboardInterrupt:
         output.note("")
 

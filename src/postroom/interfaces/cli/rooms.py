@@ -29,13 +29,14 @@ from postroom.model.place import place_of
 from postroom.model.types import text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from postroom.model.message import Message
     from postroom.room import Postroom
     from postroom.stations.forms.editions import Valued
     from postroom.stations.mail.story import Story, Told
     from postroom.store.kernel.journal import Event
+    from postroom.store.proof.verification import Difference
 
 outbox_app = Commands(help="Effects that are pending or have failed.")
 
@@ -180,9 +181,7 @@ def _values(written: Mapping[str, Any] | None) -> str:
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(_value, value))
-    return "" if value is None else text(value)
+    return ", ".join(map(_value, value)) if isinstance(value, list) else text(value)
 
 
 def _tell(story: Story) -> None:
@@ -331,12 +330,7 @@ def verify(
         verdict = it.journal.verify(archives=archives)
     if settings.json:
         output.as_json(verdict.as_dict())
-    elif verdict.differences:
-        output.table(
-            ["differs", "the journal", "the room"],
-            [(difference.what, difference.journal, difference.tables) for difference in verdict.differences],
-        )
-    else:
+    elif not verdict.differences:
         messages = f"{verdict.messages} message(s) in {verdict.queues} queue(s), {verdict.departed} gone"
         output.say(f"verified: {verdict.lines} journal entries, {messages}")
         if verdict.uncovered:
@@ -345,10 +339,7 @@ def verify(
             output.note(
                 f"{verdict.older} line(s) of an earlier version do not say all; for the rest the room was believed"
             )
-    if verdict.differences and settings.json:
-        raise typer.Exit(1)  # the document has told it
-    if verdict.differences:
-        raise JournalDiffers(count=len(verdict.differences))
+    _refuse(verdict.differences)
 
 
 def mend() -> None:
@@ -371,15 +362,20 @@ def mend() -> None:
             output.say(f"rebuilt {mended.entries} entries of selectors")
         for key in mended.set_aside:
             output.say(f"set aside: {key}")
-        if mended.left:
-            output.table(
-                ["differs", "the journal", "the room"],
-                [(difference.what, difference.journal, difference.tables) for difference in mended.left],
-            )
-    if mended.left and settings.json:
-        raise typer.Exit(1)  # the document has told it
-    if mended.left:
-        raise JournalDiffers(count=len(mended.left))
+    _refuse(mended.left)
+
+
+def _refuse(differences: Sequence[Difference]) -> None:
+    """Exit with 1 if the room and its journal differ; a document has told how, a person is told now."""
+    if not differences:
+        return
+    if settings.json:
+        raise typer.Exit(1)
+    output.table(
+        ["differs", "the journal", "the room"],
+        [(difference.what, difference.journal, difference.tables) for difference in differences],
+    )
+    raise JournalDiffers(count=len(differences))
 
 
 @outbox_app.command("list")
@@ -417,7 +413,7 @@ def outbox_retry(
     """
     with opened() as it:
         it.engine.retry(number)
-    output.as_json({"status": "00", "effect": number}) if settings.json else output.say(f"{number} is pending again")
+    output.answer({"effect": number}, f"{number} is pending again")
 
 
 @outbox_app.command("drop")
@@ -432,7 +428,7 @@ def outbox_drop(
     """
     with opened() as it:
         it.engine.drop_effect(number)
-    output.as_json({"status": "00", "effect": number}) if settings.json else output.say(f"{number} was dropped")
+    output.answer({"effect": number}, f"{number} was dropped")
 
 
 def _what(payload: Any) -> str:

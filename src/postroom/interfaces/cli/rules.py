@@ -98,10 +98,9 @@ def _write(folder: Path) -> None:
             (folder / name).write_bytes(text)
     except OSError as error:
         raise ArgumentInvalid(argument="--write", why=f"{printable(folder)}: {error.strerror}") from None
-    if settings.json:
-        output.as_json({"files": sorted(files)})
-    else:
-        output.say("\n".join(printable(folder / name) for name in sorted(files)) or "nothing is defined")
+    output.answer(
+        {"files": sorted(files)}, "\n".join(printable(folder / name) for name in sorted(files)) or "nothing is defined"
+    )
 
 
 def explain(
@@ -306,7 +305,6 @@ def collection_load(
     """
     with opened() as it:
         version = it.definitions.load_collection(name, *files)
-    if settings.json:
-        output.as_json({"status": "00", "version": version, "documents": len(files)})
-    else:
-        output.say(f"version {version}: {len(files)} document(s) in {name}")
+    output.answer(
+        {"version": version, "documents": len(files)}, f"version {version}: {len(files)} document(s) in {name}"
+    )

@@ -17,6 +17,7 @@ from postroom.interfaces.cli.context import (
     named_values,
     opened,
     settings,
+    standard_input,
 )
 from postroom.interfaces.cli.exchange import send_file
 from postroom.model.body import Format
@@ -141,27 +142,29 @@ def send(
     single |= {"--source": source, "--at": at, "--reply-to": reply_to, "--correlation": correlation}
     if file is not None or messages:
         segments = {"--segment": segment, "--group": group or None}
-        _refuse_beside_file({**single, **segments, "--body": body, "--also": also, "--messages": file is None or None})
+        beside = {**single, **segments, "--body": body, "--also": also, "--messages": file is None or None}
+        _refuse(beside, "with --file, the messages are the rows of the file")
         send_file(queue, file or "", messages, idempotency_key, **common)
         return
     if segment or group:
         kept = {**single, "--source": None, "--idempotency-key": idempotency_key, "--body": body, "--also": also}
         kept |= {"--type": type, "--format": format}
-        _send_segments(queue, segment or [], group, common["properties"], source, kept)
+        _refuse(kept, "it does not go with --segment")
+        _send_segments(queue, segment or [], group, common["properties"], source)
         return
     with opened() as it:
         if not also:
             _refuse_message(it, queue)
         text = _standard_input() if body is None else body
         if also:
-            _refuse_shared({"--idempotency-key": idempotency_key, **single})
+            _refuse({"--idempotency-key": idempotency_key, **single}, "it goes with one destination, not with --also")
             _show_shared(it.queues.distribute(["/".join(queue), *also], text, **common))
             return
         when: dict[str, Any] = {"priority": priority, "delay": delay, "expires": expires, "wait": wait}
         one: dict[str, Any] = {"idempotency_key": idempotency_key, "cause": cause, "source": source}
         one |= {"at": _moment(at), "reply_to": reply_to, "correlation": correlation}
         sent = it.queues.send(queue, text, **one, **common, **when)
-    output.as_json(sent.as_dict()) if settings.json else output.say(sent.key)
+    output.answer(sent.as_dict(), sent.key)
 
 
 def _moment(written: str | None) -> datetime | None:
@@ -174,34 +177,21 @@ def _moment(written: str | None) -> datetime | None:
     return moment if moment is None or moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
-def _refuse_beside_file(given: dict[str, object]) -> None:
-    for option in (option for option, value in given.items() if value is not None):
-        raise ArgumentInvalid(argument=option, why="with --file, the messages are the rows of the file")
+def _refuse(given: Mapping[str, object], why: str) -> None:
+    """Raise if one of these options was given."""
+    for option, value in given.items():
+        if value is not None:
+            raise ArgumentInvalid(argument=option, why=why)
 
 
 def _send_segments(
-    queue: list[str],
-    segments: list[str],
-    group: bool,
-    properties: dict[str, Value],
-    source: str | None,
-    kept: Mapping[str, object],
+    queue: list[str], segments: list[str], group: bool, properties: dict[str, Value], source: str | None
 ) -> None:
-    """Send a message in segments; what goes with a body is refused."""
-    for option, given in kept.items():
-        if given is not None:
-            raise ArgumentInvalid(argument=option, why="it does not go with --segment")
     if not segments:
         raise ArgumentInvalid(argument="--group", why="it goes with --segment")
     with opened() as it:
         sent = it.queues.send_segments(queue, segments, group=group, properties=properties, source=source)
-    output.as_json(sent.as_dict()) if settings.json else output.say(sent.key)
-
-
-def _refuse_shared(given: dict[str, object]) -> None:
-    for option, value in given.items():
-        if value is not None:
-            raise ArgumentInvalid(argument=option, why="it goes with one destination, not with --also")
+    output.answer(sent.as_dict(), sent.key)
 
 
 def _show_shared(shared: Distributed) -> None:
@@ -238,12 +228,9 @@ def _is_there(it: Postroom, words: list[str]) -> bool:
 def _standard_input() -> str:
     if sys.stdin is None:
         raise ArgumentInvalid(argument="standard input", why="it is closed; give the message with --body")
-    if not sys.stdin.isatty():
-        data = sys.stdin.buffer.read()
-        try:
-            return data.decode()
-        except UnicodeDecodeError as error:
-            raise ArgumentInvalid(argument="standard input", why=f"byte {error.start + 1} is not UTF-8") from None
+    text = standard_input()
+    if text is not None:
+        return text
     output.note("type the message; end it with a line that starts with '.'")
     lines = []
     for line in _typed_lines():

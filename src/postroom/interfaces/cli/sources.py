@@ -39,7 +39,7 @@ def source_create(
     password = new_password(f"password for {name}") if with_password else None
     with opened() as it:
         it.queues.create_source(name, password=password, input=input, output=to)
-    output.as_json({"status": status.DONE, "source": name}) if settings.json else output.say(f"created {name}")
+    output.answer({"source": name}, f"created {name}")
 
 
 @source_app.command("list")
@@ -53,7 +53,7 @@ def source_list() -> None:
     with opened() as it:
         sources = it.queues.sources()
     if settings.json:
-        output.as_json({"status": status.DONE, "sources": [source.as_dict() for source in sources]})
+        output.as_json({"sources": [source.as_dict() for source in sources]})
     elif sources:
         rows = [(one.name, "" if one.enabled else "disabled", one.input or "", one.output or "") for one in sources]
         output.table(["source", "state", "input", "output"], rows)
@@ -71,7 +71,7 @@ def source_remove(name: SourceArgument) -> None:
     """
     with opened() as it:
         it.queues.remove_source(name)
-    output.as_json({"status": status.DONE, "source": name}) if settings.json else output.say(f"removed {name}")
+    output.answer({"source": name}, f"removed {name}")
 
 
 @source_app.command("disable")
@@ -101,7 +101,4 @@ def source_enable(name: SourceArgument) -> None:
 
 
 def _show(key: str, state: str, name: str) -> None:
-    if settings.json:
-        output.as_json({"status": key, "source": name})
-    else:
-        output.say(f"already {state}" if key == status.ALREADY else f"{state}: {name}")
+    output.answer({"status": key, "source": name}, f"already {state}" if key == status.ALREADY else f"{state}: {name}")

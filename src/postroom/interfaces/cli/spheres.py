@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,11 +10,10 @@ import typer
 from postroom.errors import NotInSphere
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import Commands, KeyArgument, opened, settings
+from postroom.interfaces.cli.lasting import stop_on_signals
 from postroom.model.moment import to_iso
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from postroom.spheres.compensation import Checked
     from postroom.spheres.monitor import SendShown, SphereTold
 
@@ -122,7 +120,7 @@ def sphere_abort(
         state = it.spheres.abort(id, reason)
         told = it.spheres.show(id)
     if settings.json:
-        output.as_json({"status": "00", "sphere": id, "state": state})
+        output.as_json({"sphere": id, "state": state})
         return
     output.say(f"{id} is {state}")
     for line in _noted(told):
@@ -148,7 +146,7 @@ def sphere_settle(
     with opened() as it:
         settled = it.spheres.settle_database(url)
     if settings.json:
-        output.as_json({"status": "00", "settled": settled})
+        output.as_json({"settled": settled})
     elif settled:
         for sphere, became in settled.items():
             output.say(f"{sphere}: {became}")
@@ -176,9 +174,9 @@ def sphere_watch(
     """
     with opened() as it:
         it.spheres.watch_state(state, *queue, stop=stop)
-    shape = {"status": "00", "state": state, "queue": "/".join(queue), "is_watched": not stop}
+    shape = {"state": state, "queue": "/".join(queue), "is_watched": not stop}
     words = "gets no more messages about" if stop else "gets a message for each arrival in"
-    output.as_json(shape) if settings.json else output.say(f"{shape['queue']} {words} {state}")
+    output.answer(shape, f"{shape['queue']} {words} {state}")
 
 
 @sphere_app.command("acknowledge")
@@ -197,7 +195,7 @@ def sphere_acknowledge(
         if not it.acknowledge(key, processed=processed):
             raise NotInSphere(key=key)
     word = "processed" if processed else "received"
-    output.as_json({"status": "00", "key": key, "said": word}) if settings.json else output.say(f"{key} was {word}")
+    output.answer({"key": key, "said": word}, f"{key} was {word}")
 
 
 def compensate(
@@ -226,13 +224,7 @@ def compensate(
     """
     with opened() as it:
         engine = it.spheres.compensator(check)
-
-        def stop(_signal: int, _frame: FrameType | None) -> None:
-            engine.stop()
-            output.note("stopping after the current work")
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, stop)
+        stop_on_signals(engine.stop, "work")
         if not once and not settings.json and sys.stderr.isatty():
             output.note("running; Ctrl-C stops")
         checked = engine.once() if once else engine.run()
@@ -241,7 +233,7 @@ def compensate(
 
 def _finish(checked: Checked) -> None:
     if settings.json:
-        output.as_json({"status": "00", **checked.as_dict()})
+        output.as_json(checked.as_dict())
         return
     output.say(
         f"{checked.spheres} sphere(s) at the last check, {checked.aborted} aborted, {checked.compensated} compensated"

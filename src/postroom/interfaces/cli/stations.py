@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from postroom.errors import ArgumentInvalid, FormInvalid, MessageError
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import Commands, KeyArgument, LimitOption, opened, settings
+from postroom.interfaces.cli.context import Commands, KeyArgument, LimitOption, opened, settings, standard_input
 from postroom.interfaces.cli.logins import StationOption, acting
 from postroom.model.body import parse_json
 from postroom.model.definitions import Position, Problem, refuse
@@ -56,10 +55,7 @@ def form(
     """
     with opened() as it:
         edition = it.stations.form(type)
-    if settings.json:
-        output.as_json(_described(edition))
-    else:
-        output.say(str(edition.form) if source else edition.form.shown())
+    output.answer(_described(edition), str(edition.form) if source else edition.form.shown())
 
 
 def _described(edition: Edition) -> dict[str, Any]:
@@ -103,10 +99,7 @@ def create(
         given = _rows(file) if file else _fields(fields) if fields else _message(it, edition.form, standard_input())
         acts = acting(it, station, stdin=False)
         keys = acts.create_many(type, given if isinstance(given, list) else [given])
-    if isinstance(given, list):
-        _say_keys(keys, {"keys": keys})
-    else:
-        _say_keys(keys, {"key": keys[0]})
+    _say_keys(keys, {"keys": keys} if isinstance(given, list) else {"key": keys[0]})
 
 
 def copy(
@@ -265,7 +258,7 @@ def dossier_add(
     """
     with opened() as it:
         added = acting(it, station).add_to_dossier(name, *keys)
-    output.as_json({"added_count": added}) if settings.json else output.say(f"{added} added to {name}")
+    output.answer({"added_count": added}, f"{added} added to {name}")
 
 
 @dossier_app.command("list")
@@ -316,24 +309,10 @@ def dossier_remove(
     """
     with opened() as it:
         removed = acting(it, station).remove_from_dossier(name, *keys)
-    if settings.json:
-        output.as_json({"removed_count": removed})
-    else:
-        output.say(f"{removed} removed from {name}")
+    output.answer({"removed_count": removed}, f"{removed} removed from {name}")
 
 
 # --- what is read ---
-
-
-def standard_input() -> str | None:
-    """What comes on standard input; None at a terminal."""
-    if sys.stdin is None or sys.stdin.isatty():
-        return None
-    data = sys.stdin.buffer.read()
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise ArgumentInvalid(argument="standard input", why=f"byte {error.start + 1} is not UTF-8") from None
 
 
 def enter(given: dict[str, str], name: str, text: str) -> None:

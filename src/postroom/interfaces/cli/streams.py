@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,10 +9,9 @@ import typer
 
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import ConfOption, MasterOption, opened, settings, spark_settings
+from postroom.interfaces.cli.lasting import stop_on_signals
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from postroom.flows.streams.running import StreamTotals
 
 
@@ -60,13 +58,7 @@ def stream(
       postroom stream --refused market/refused --every 10
     """
     with opened() as it:
-
-        def stop(_signal: int, _frame: FrameType | None) -> None:
-            it.stop()
-            output.note("stopping after the current batch")
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, stop)
+        stop_on_signals(it.stop, "batch")
         totals = it.engine.stream(
             *(spaces or ()),
             until_idle=until_idle,
@@ -84,7 +76,7 @@ def stream(
 
 def _finish(totals: list[StreamTotals]) -> None:
     if settings.json:
-        output.as_json({"status": "00", "streams": [_said(total) for total in totals]})
+        output.as_json({"streams": [_said(total) for total in totals]})
     for total in () if settings.json else totals:
         output.note(
             f"{total.stream}: {total.batches} batch(es), {total.delivered} event(s) delivered, {total.stored} stored, "

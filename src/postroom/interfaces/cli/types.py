@@ -55,10 +55,7 @@ def type_export(
     """
     with opened() as it:
         schema = it.definitions.schema(name, avro=avro)
-    if settings.json:
-        output.as_json({"definition": schema})
-    else:
-        output.say(json.dumps(schema, indent=2, ensure_ascii=False))
+    output.answer({"definition": schema}, json.dumps(schema, indent=2, ensure_ascii=False))
 
 
 @type_app.command("import")
@@ -85,4 +82,4 @@ def type_import(
     except JsonMalformed as error:
         raise FileUnreadable(file=file, why=f"it is not JSON: {error.facts['why']}") from error
     form = as_form(imported(schema, name))
-    output.as_json({"description": form}) if settings.json else output.say(form)
+    output.answer({"description": form}, form)

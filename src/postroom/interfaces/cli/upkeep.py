@@ -56,10 +56,8 @@ def retention_set(
     with opened() as it:
         it.engine.set_retention(kind, None if age == "forever" else _age(age, "AGE"))
         kept = it.engine.retentions()[kind]
-    if settings.json:
-        output.as_json({"status": "00", "kind": kind, "age": None if kept is None else to_span(kept // _MICROSECOND)})
-    else:
-        output.say(f"{kind} are kept {'for ever' if kept is None else to_span(kept // _MICROSECOND)}")
+    shown = None if kept is None else to_span(kept // _MICROSECOND)
+    output.answer({"kind": kind, "age": shown}, f"{kind} are kept {shown or 'for ever'}")
 
 
 def sweep(
@@ -79,7 +77,7 @@ def sweep(
         removable = it.engine.sweepable() if dry_run else it.engine.sweep_by_kind()
     if settings.json:
         name = "would_remove" if dry_run else "removed_count"
-        output.as_json({"status": "00", name: sum(removable.values()), "kinds": removable})
+        output.as_json({name: sum(removable.values()), "kinds": removable})
         return
     did = "would be removed" if dry_run else "removed"
     output.say(f"{removable.pop('messages')} message(s) {did}")
@@ -127,7 +125,7 @@ def archive(
         else:
             archived = it.journal.archive_moved(folder or "") if moved else it.journal.archives()
     if settings.json:
-        output.as_json({"status": "00", "archives": [record.as_dict() for record in archived]})
+        output.as_json({"archives": [record.as_dict() for record in archived]})
     elif archived:
         output.table(
             ["folder", "first", "last", "lines", "until"],
@@ -158,10 +156,7 @@ def backup(
     """
     with opened() as it, output.progress("copying") as progress:
         made = it.backup(file, replace=replace, check=not no_check, progress=progress)
-    if settings.json:
-        output.as_json({"status": "00", **made.as_dict()})
-    else:
-        output.say(f"{made.file}: {made.lines} journal entries, {made.messages} message(s), verified")
+    output.answer(made.as_dict(), f"{made.file}: {made.lines} journal entries, {made.messages} message(s), verified")
 
 
 def restore(
@@ -188,10 +183,10 @@ def restore(
     with opened(create=True) as it, output.progress("copying") as progress:
         restored = it.operations.restore(file, replace=replace, progress=progress)
         room = it.store.session.place
-    if settings.json:
-        output.as_json({"status": "00", "room": room, "lines": restored.lines, "message_count": restored.messages})
-    else:
-        output.say(f"{room}: {restored.lines} journal entries, {restored.messages} message(s), verified")
+    output.answer(
+        {"room": room, "lines": restored.lines, "message_count": restored.messages},
+        f"{room}: {restored.lines} journal entries, {restored.messages} message(s), verified",
+    )
 
 
 def _age(text: str, argument: str) -> timedelta:

@@ -14,9 +14,8 @@ import typer
 
 from postroom.errors import ArgumentInvalid
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import opened, settings
+from postroom.interfaces.cli.context import opened
 from postroom.interfaces.cli.lasting import Lasting
-from postroom.queues import status
 
 if TYPE_CHECKING:
     from postroom.queues.working import Progress
@@ -50,19 +49,13 @@ def work(
     lasting.run(run)
     totals = report.totals
     if _reload and not until_idle:
-        os.execv(sys.executable, [sys.executable, *_started()])  # noqa: S606  the same program, with the same words
+        # The same program, with the same words.
+        os.execv(sys.executable, [sys.executable, "-m", "postroom", *sys.argv[1:]])  # noqa: S606
     counts = {"done_count": totals.done, "failed_count": totals.failed, "dead_count": totals.dead}
-    if settings.json:
-        output.as_json({"status": status.DONE, **counts, "lost_count": totals.lost})
-    else:
-        output.say(_told(totals))
+    output.answer({**counts, "lost_count": totals.lost}, _told(totals))
 
 
 _reload: list[bool] = []
-
-
-def _started() -> list[str]:
-    return ["-m", "postroom", *sys.argv[1:]]
 
 
 def _on_signals(lasting: Lasting) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from postroom.errors import StationUnknown
@@ -36,7 +37,7 @@ def show(visit: Visit) -> Mapping[str, Any]:
         "held": [_row(item) for item in (shown if every else shown[:DESK_ROWS])],
         "held_count": len(held),
         "left": 0 if every else max(len(shown) - DESK_ROWS, 0),
-        "types": _counts(held),
+        "types": dict(sorted(Counter(item.image.type for item in held).items())),
         "type": type,
         "dossiers": station.dossiers(),
         "stations": sorted(station.others()),
@@ -56,13 +57,6 @@ def _row(item: InventoryItem) -> dict[str, Any]:
 
 def _image_grid(item: InventoryItem) -> Any:
     return grid(item.image.form, Mode.SHOW, shown_texts(item.image.fields), prefix="preview")
-
-
-def _counts(items: Sequence[InventoryItem]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for item in items:
-        counts[item.image.type] = counts.get(item.image.type, 0) + 1
-    return dict(sorted(counts.items()))
 
 
 def _card(visit: Visit, waiting: Waiting, forms: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,11 +115,6 @@ def add_to_dossier(visit: Visit) -> Goto:
     return Goto(visit.here(), f"Put {count(added)} into {name}.")
 
 
-def _at(visit: Visit) -> str | None:
-    station = visit.at_station
-    return None if station is None else visit.address(PATH, {"station": station})
-
-
 PAGE = Page(
     PATH,
     "desk.html",
@@ -134,5 +123,4 @@ PAGE = Page(
     "station",
     {"get": get, "open": get_and_open, "all": get_all, "ship": ship, "dossier": add_to_dossier},
     label="Desk",
-    at=_at,
 )

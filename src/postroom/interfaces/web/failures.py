@@ -177,7 +177,7 @@ def _input(visit: Visit, failed: Failed) -> dict[str, Any]:
     draft = _draft_of(visit.room, failed)
     text = visit.form.get("body", draft.body).replace("\r\n", "\n")
     shown = body_view.shown_text(draft.body, Format(draft.format))
-    return {"draft": draft, "text": text, "shown": shown, "is_edited": text != draft.body}
+    return {"draft": draft, "text": text, "shown": shown}
 
 
 def _draft_of(room: Postroom, failed: Failed) -> Draft:
@@ -244,11 +244,8 @@ def _require(visit: Visit, failed: Failed) -> None:
 
 
 def _effects(visit: Visit) -> list[Any]:
-    return (
-        [effect for effect in visit.room.engine.outbox() if effect.state == "failed"]
-        if visit.may("operate", "*")
-        else []
-    )
+    effects = visit.room.engine.outbox() if visit.may("operate", "*") else []
+    return [effect for effect in effects if effect.state == "failed"]
 
 
 # --- what its buttons do ---

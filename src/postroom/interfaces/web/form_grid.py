@@ -10,7 +10,6 @@ from typing import Any
 from postroom.interfaces.web.visit import Visit
 from postroom.limits import FORM_COLUMNS_MAX
 from postroom.model.types import FieldValue, Kind, text
-from postroom.stations.forms.drawing import Line
 from postroom.stations.forms.filling import fitting
 from postroom.stations.forms.form import Form, FormField, Rule
 
@@ -145,13 +144,9 @@ def grid(
                 )
             )
             at = blank.start + blank.width
-        rows.append(Row(tuple(cells), _tail(line, at)))
+        rows.append(Row(tuple(cells), line.drawn[at:].rstrip()))
     columns = max((len(line.drawn) for line in form.lines), default=1)
     return Grid(form.name, version, str(mode), min(columns + 2, FORM_COLUMNS_MAX), tuple(rows), changed)
-
-
-def _tail(line: Line, at: int) -> str:
-    return line.drawn[at:].rstrip()
 
 
 def _way(field: FormField, mode: Mode, is_fixed: bool) -> str:

@@ -22,11 +22,10 @@ def show(visit: Visit) -> Mapping[str, Any]:
         events = visit.room.journal.last(SEARCHED_MESSAGES_MAX if any(asked.values()) else JOURNAL_SHOWN_ROWS)[::-1]
     else:
         events = visit.room.journal.after(after - 1)
-    rows = [row for row in map(_row, events) if _fits(row, asked)]
+    rows = [row for row in map(entry, events) if _fits(row, asked)]
     return {
         "rows": rows[:JOURNAL_SHOWN_ROWS],
         "looked": len(events),
-        "is_more": len(rows) > JOURNAL_SHOWN_ROWS,
         "asked": asked,
         "after": after,
         "older": _older(events) if after is None else None,
@@ -40,7 +39,8 @@ def _older(events: list[Event]) -> int | None:
     return max(events[-1].seq - JOURNAL_SHOWN_ROWS, 1) if events and events[-1].seq > 1 else None
 
 
-def _row(event: Event) -> dict[str, Any]:
+def entry(event: Event, most: int = 300) -> dict[str, Any]:
+    """An entry as pages show it, with so many characters of its detail."""
     return {
         "seq": event.seq,
         "time": event.time,
@@ -49,7 +49,7 @@ def _row(event: Event) -> dict[str, Any]:
         "source": place_of(event.source) or "",
         "target": place_of(event.target) or "",
         "by": event.by,
-        "detail": "" if not event.detail else json.dumps(dict(event.detail), ensure_ascii=False, default=str)[:300],
+        "detail": "" if not event.detail else json.dumps(dict(event.detail), ensure_ascii=False, default=str)[:most],
         "damaged": event.damaged,
     }
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from postroom.errors import MessageGone
 from postroom.interfaces.web import body_view
+from postroom.interfaces.web.journal_page import entry
 from postroom.interfaces.web.page import File, Page
 from postroom.interfaces.web.visit import Visit
 from postroom.model.body import Format
-from postroom.model.place import place_of
-from postroom.store.kernel.journal import Event
 
 _ENDINGS = {Format.XML: "xml", Format.JSON: "json", Format.TEXT: "txt"}
 _ATTEMPTS = ("lease", "fail", "lapse", "dead-letter", "redrive")
@@ -20,10 +17,7 @@ _ATTEMPTS = ("lease", "fail", "lapse", "dead-letter", "redrive")
 
 def show(visit: Visit) -> Mapping[str, Any] | File:
     key = visit.names["key"]
-    try:
-        message = visit.room.journal.show(key)
-    except MessageGone:
-        message = None
+    message = visit.message(key)
     if message is not None and not message.corrupt and "file" in visit.query:
         name = f"{message.key}.{_ENDINGS.get(message.format, 'txt')}"
         return File(name, "application/octet-stream", message.body.encode(errors="backslashreplace"))
@@ -35,24 +29,10 @@ def show(visit: Visit) -> Mapping[str, Any] | File:
         "properties": {} if message is None or message.corrupt else dict(message.properties),
         "place": visit.room.journal.locate(key),
         "stations": visit.room.stations.all(),
-        "events": [_event(event) for event in events],
+        "events": [entry(event, 400) for event in events],
         "attempts": sum(event.verb == "lease" for event in events),
-        "tried": [_event(event) for event in events if event.verb in _ATTEMPTS],
+        "tried": [entry(event, 400) for event in events if event.verb in _ATTEMPTS],
         "live": "room" if visit.may("look", "*") else (),
-    }
-
-
-def _event(event: Event) -> dict[str, Any]:
-    detail = "" if not event.detail else json.dumps(dict(event.detail), ensure_ascii=False, default=str)
-    return {
-        "seq": event.seq,
-        "time": event.time,
-        "verb": event.verb,
-        "source": place_of(event.source),
-        "target": place_of(event.target),
-        "by": event.by,
-        "detail": detail[:400],
-        "damaged": event.damaged,
     }
 
 

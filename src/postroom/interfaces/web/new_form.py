@@ -52,10 +52,5 @@ def create(visit: Visit) -> Goto | Again:
     return Again(_context(visit, texts, errors))
 
 
-def _at(visit: Visit) -> str | None:
-    station = visit.at_station
-    return None if station is None else visit.address("/desk/{station}/new", {"station": station})
-
-
-CHOOSE = Page("/desk/{station}/new", "new-form.html", choose, "work", "station", label="New form", at=_at)
-PAGE = Page("/desk/{station}/new/{type}", "fill-in.html", show, "work", "station", {"create": create}, label=None)
+CHOOSE = Page("/desk/{station}/new", "new-form.html", choose, "work", "station", label="New form")
+PAGE = Page("/desk/{station}/new/{type}", "fill-in.html", show, "work", "station", {"create": create})

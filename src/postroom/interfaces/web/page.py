@@ -46,7 +46,7 @@ class Page:
     """``right`` is the verb of a grant, ``of`` the part of the path that names its object; None means everything.
 
     A page without a right is for whoever has signed in. ``actions`` are what its buttons do: the button's name is
-    ``do``, its value the action. ``label`` puts it into the navigation, where ``at`` says its address.
+    ``do``, its value the action. ``label`` puts it into the navigation; ``{station}`` is there the visitor's station.
     """
 
     path: str
@@ -57,7 +57,6 @@ class Page:
     actions: Mapping[str, Callable[[Visit], Done]] = field(default_factory=dict)
     label: str | None = None
     group: str = "office"
-    at: Callable[[Visit], str | None] | None = None
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -68,8 +67,9 @@ class Page:
 
     def address_for(self, visit: Visit) -> str | None:
         """Where the navigation leads, if the visitor may go there."""
-        if self.at is not None:
-            return self.at(visit)
+        if "{station}" in self.path:
+            station = visit.at_station
+            return None if station is None else visit.address(self.path, {"station": station})
         if "{" in self.path or (self.right is not None and not visit.may(self.right, "*")):
             return None
         return visit.address(self.path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from postroom.errors import DefinitionError, DefinitionUnknown, FormInvalid, RequestInvalid
+from postroom.errors import DefinitionError, DefinitionUnknown, RequestInvalid
 from postroom.interfaces.web.form_grid import Grid, Mode, edition_forms, grid
 from postroom.interfaces.web.page import Again, Goto, Page
 from postroom.interfaces.web.procedure_sketches import (
@@ -120,7 +120,7 @@ def add(visit: Visit) -> Again:
         raise RequestInvalid(where="add.kind", why=f"one of {', '.join(KINDS)}")
     name = visit.form.get("add.name", "").strip() or f"{kind}_{len(sketches.several) + 1}"
     sketches.several.append(Sketch(kind, name, of))
-    return Again(_context(visit, sketches) | {"added": name}, 200)
+    return Again(_context(visit, sketches), 200)
 
 
 def _proposed(visit: Visit) -> tuple[Sketches, ProcedureDraft]:
@@ -142,7 +142,7 @@ def _wrong(visit: Visit, sketches: Sketches, draft: Draft) -> Again | None:
             raise RequestInvalid(where="procedure", why="it is the name of one procedure, and no more")
         with written(visit.room, draft) as file:
             visit.room.definitions.check(file)
-    except (DefinitionError, FormInvalid) as error:
+    except DefinitionError as error:
         return Again(_context(visit, sketches, problems_of(error)))
     return None
 

@@ -246,11 +246,6 @@ def _parquet(answer: Answer) -> bytes:
     return output.getvalue()
 
 
-def _at(visit: Visit) -> str | None:
-    station = visit.at_station
-    return None if station is None else visit.address("/desk/{station}/query", {"station": station})
-
-
-CHOOSE = Page("/desk/{station}/query", "query-type.html", choose, "work", "station", label="Query", at=_at)
+CHOOSE = Page("/desk/{station}/query", "query-type.html", choose, "work", "station", label="Query")
 PAGE = Page(PATH, "query.html", show, "work", "station", {"keep": keep, "stop": stop})
 EXPORT = Page(f"{PATH}/export.{{format}}", "query.html", export, "work", "station")

@@ -36,7 +36,6 @@ def show(visit: Visit) -> Mapping[str, Any]:
     queue = visit.names["queue"]
     counts = visit.room.queues.count(queue).queues
     rows = _looked_through(visit)
-    single = counts[0] if len(counts) == 1 else None
     return {
         "queue": queue,
         "counts": counts,
@@ -53,7 +52,7 @@ def show(visit: Visit) -> Mapping[str, Any]:
         "may_send": visit.may("send", *_names(visit)),
         "may_manage": visit.may("manage", *_names(visit)),
         "needs_password": visit.room.queues.has_password(queue),
-        "policy": _policy(visit, single is not None),
+        "policy": _policy(visit) if len(counts) == 1 else None,
         "formats": [choice.value for choice in Format],
         "sent": visit.form if visit.problem is not None else {},
         "live": "room" if visit.may("look", "*") else (),
@@ -120,10 +119,8 @@ def _row(message: Message) -> dict[str, Any]:
     }
 
 
-def _policy(visit: Visit, is_single: bool) -> list[dict[str, Any]] | None:
+def _policy(visit: Visit) -> list[dict[str, Any]] | None:
     """The fields of the policy of one queue that can have one."""
-    if not is_single:
-        return None
     try:
         (policy,) = visit.room.consumers.policy(visit.names["queue"]).values()
     except (PostroomError, ValueError):

@@ -106,7 +106,8 @@ class Site:
     async def _serve(self, asked: Asked, receive: Any, send: Send) -> None:
         if asked.method == "POST":
             check_origin(asked.scheme, asked.head)
-            asked.said = pairs(await _body(receive, asked.head), "form")
+            body = b"".join([piece async for piece in requests.pieces(receive, PAGE_BYTES_MAX)])
+            asked.said = pairs(body, "form")
         elif asked.method not in ("GET", "HEAD"):
             raise MethodWrong(["GET", "POST"])
         if asked.path == "/sign-in":
@@ -266,10 +267,6 @@ def _signing_in(asked: Asked, name: str | None, problem: str | None) -> bytes:
 
 
 # --- answers ---
-
-
-async def _body(receive: Any, head: Mapping[str, str]) -> bytes:
-    return b"".join([piece async for piece in requests.pieces(receive, PAGE_BYTES_MAX)])
 
 
 async def _answer(send: Send, status: int, body: bytes, head: list[Header]) -> None:

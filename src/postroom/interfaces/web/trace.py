@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from postroom.errors import MessageGone
 from postroom.interfaces.web.form_grid import Mode, first_fields, grid, shown_texts
 from postroom.interfaces.web.page import Page
 from postroom.interfaces.web.visit import Visit
@@ -156,7 +155,7 @@ def show(visit: Visit) -> Mapping[str, Any]:
     line = stops(visit, key)
     story = _seen(visit, key, visit.room.journal.trace(key, causes=True))
     chosen = min(visit.number("stop", max(len(line), 1), 1_000_000), max(len(line), 1))
-    message = _message(visit, key, line[chosen - 1].edition if line else None)
+    message = visit.message(key, line[chosen - 1].edition if line else None)
     station = line[-1].place if line and line[-1].until is None else None
     return {
         "key": key,
@@ -199,13 +198,6 @@ def _seen(visit: Visit, key: str, story: Story) -> Story:
     """What a visitor may know of a story: anyone may name a message as a cause."""
     told = tuple(told for told in story.messages if told.key == key or visit.may_follow(told.key))
     return replace(story, messages=told, complete=story.complete and len(told) == len(story.messages))
-
-
-def _message(visit: Visit, key: str, edition: int | None) -> Message | None:
-    try:
-        return visit.room.journal.show(key, edition)
-    except MessageGone:
-        return None
 
 
 def _shown(visit: Visit, message: Message, stop: Stop | None) -> dict[str, Any]:

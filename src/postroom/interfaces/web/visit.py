@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from postroom.errors import PostroomError, RequestInvalid
+from postroom.errors import MessageGone, PostroomError, RequestInvalid
 from postroom.interfaces.http.access import Caller, Callers
 from postroom.interfaces.http.operation import Need
 from postroom.interfaces.web.addresses import address
 from postroom.interfaces.web.asking import Asking, Askings, Progress
 from postroom.interfaces.web.page import Page
+from postroom.model.message import Message
 from postroom.room import Postroom
 from postroom.room.reach import acting_with
 from postroom.stations.station import Station
@@ -133,6 +134,15 @@ class Visit:
     def station(self) -> Station:
         """The station that the path names; the right to work there was checked."""
         return self.room.stations.admitted(self.names["station"])
+
+    # --- messages ---
+
+    def message(self, key: str, edition: int | None = None) -> Message | None:
+        """A message, or an earlier edition of it; None if it is no longer kept."""
+        try:
+            return self.room.journal.show(key, edition)
+        except MessageGone:
+            return None
 
     # --- addresses ---
 
