@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import TypeVar
 
 from postroom.flows.language.values import decimal_of
-from postroom.flows.language.words import Words, fail, string
+from postroom.flows.language.words import Words, fail, string, whole
 from postroom.model.definitions import Position
 
 Part = TypeVar("Part")
@@ -228,17 +228,11 @@ def _used(expression: Expression) -> set[str]:
 
 
 def parse_pattern(text: str, file: str = "pattern") -> Pattern:
-    words = Words(text, file)
-    pattern = read_pattern(words)
-    words.end()
-    return pattern
+    return whole(text, file, read_pattern)
 
 
 def parse_expression(text: str, file: str = "result") -> Expression:
-    words = Words(text, file)
-    expression = read_expression(words)
-    words.end()
-    return expression
+    return whole(text, file, read_expression)
 
 
 def read_pattern(words: Words) -> Pattern:
@@ -287,17 +281,15 @@ def _several(words: Words, closing: str, read: Callable[[Words], Part]) -> tuple
 def _conditions(words: Words, name: str) -> tuple[Condition, ...]:
     """``> 75``, ``> 75 and p < 100`` (the name may be left out), ``between 75 and 100`` (both included)."""
     conditions: list[Condition] = []
-    if words.is_name("between"):
-        words.take()
+    if words.flag("between"):
         conditions.append(Condition(">=", read_expression(words)))
         words.keyword("and")
         conditions.append(Condition("<=", read_expression(words)))
     elif words.is_sign(*_COMPARISONS):
         conditions.append(_condition(words))
-    while conditions and words.is_name("and"):
-        words.take()
-        if name and words.is_name(name):
-            words.take()
+    while conditions and words.flag("and"):
+        if name:
+            words.flag(name)
         conditions.append(_condition(words))
     return tuple(conditions)
 
