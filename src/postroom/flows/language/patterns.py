@@ -8,7 +8,7 @@ What is printed reads back as the same.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TypeVar
@@ -198,7 +198,7 @@ def _hidden(pattern: Pattern, *, hidden: bool) -> frozenset[str]:
 
 def _own(pattern: Pattern, others: frozenset[str]) -> Pattern:
     if isinstance(pattern, Variable):
-        kept = tuple(condition for condition in pattern.conditions if others.isdisjoint(_used(condition.value)))
+        kept = tuple(condition for condition in pattern.conditions if others.isdisjoint(used(condition.value)))
         return Variable("" if pattern.name in others else pattern.name, kept, pattern.position)
     if isinstance(pattern, Tag):
         return Tag(pattern.tag, _own(pattern.inside, others), pattern.position)
@@ -209,19 +209,21 @@ def _own(pattern: Pattern, others: frozenset[str]) -> Pattern:
     return pattern
 
 
-def _used(expression: Expression) -> set[str]:
+def used(expression: Expression) -> Iterator[str]:
+    """The variables of an expression, each as often as it stands there."""
     if isinstance(expression, Use):
-        return {expression.name}
-    parts: tuple[Expression, ...] = ()
-    if isinstance(expression, Arithmetic):
-        parts = (expression.left, expression.right)
+        yield expression.name
+    elif isinstance(expression, Arithmetic):
+        yield from used(expression.left)
+        yield from used(expression.right)
     elif isinstance(expression, Call):
-        parts = expression.arguments
+        for argument in expression.arguments:
+            yield from used(argument)
     elif isinstance(expression, MadeTagged):
-        parts = (expression.value,)
+        yield from used(expression.value)
     elif isinstance(expression, Made):
-        parts = tuple(part for _, part in expression.parts)
-    return {name for part in parts for name in _used(part)}
+        for _, part in expression.parts:
+            yield from used(part)
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
