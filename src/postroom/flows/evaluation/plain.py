@@ -73,9 +73,8 @@ class FlowTask:
         """How often an event may meet an arc, or a row: what comes of a join meets all that lies behind it again."""
         met = {-1: 1}
         for step in self.steps:
-            does = step.arc.does
-            join = does.join if isinstance(does, Transform) else None
-            met[step.number] = met[step.before] * (1 if join is None else max(1, len(self.rows[join.table])))
+            table = step.arc.table
+            met[step.number] = met[step.before] * (1 if table is None else max(1, len(self.rows[table])))
         return sum(met.values())
 
     @cached_property
@@ -152,9 +151,7 @@ def task(
     steps = ArcPaths(graph, kept, aside).ways(space)
     arcs = {id(step.arc): step.arc for step in steps}
     names = {space, *(arc.target for arc in arcs.values())}
-    tables = {
-        arc.does.join.table for arc in arcs.values() if isinstance(arc.does, Transform) and arc.does.join is not None
-    }
+    tables = {arc.table for arc in arcs.values() if arc.table is not None}
     behind = Graph(
         spaces={name: graph.spaces[name] for name in names},
         tables={name: graph.tables[name] for name in tables},

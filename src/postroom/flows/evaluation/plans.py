@@ -39,7 +39,7 @@ from postroom.flows.evaluation.worker import (
 )
 from postroom.flows.graph.graph import Graph
 from postroom.flows.graph.versions import RoomGraph
-from postroom.flows.language.definitions import Arc, Transform
+from postroom.flows.language.definitions import Arc
 from postroom.flows.language.tables import columns
 from postroom.flows.language.types import Type
 from postroom.limits import FLOW_PLANS_MAX
@@ -105,11 +105,7 @@ def _planned(
     network = ArcNetwork(graph, kept, aside, cuts)
     steps = network.ways(space)
     behind = [space, *(step.arc.target for step in steps)]
-    joined = [
-        step.arc.does.join.table
-        for step in steps
-        if isinstance(step.arc.does, Transform) and step.arc.does.join is not None
-    ]
+    joined = [step.arc.table for step in steps if step.arc.table is not None]
     known = (
         id(spark),
         url,

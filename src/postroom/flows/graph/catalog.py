@@ -96,13 +96,11 @@ def load_within(
 
 def _texts(room_graph: RoomGraph, domains: set[str]) -> dict[str, tuple[str, Rows]]:
     """What domains consist of, by name."""
-    texts = {}
-    for key, entry in room_graph.kept.items():
-        statement = entry.statement
-        domain = statement.name if isinstance(statement, Domain) else statement.domain
-        if domain in domains:
-            texts[key] = (str(statement), entry.rows)
-    return texts
+    return {
+        key: (str(entry.statement), entry.rows)
+        for key, entry in room_graph.kept.items()
+        if entry.statement.domain in domains
+    }
 
 
 def check_collection(room_graph: RoomGraph, name: str, documents: Sequence[str]) -> None:

@@ -25,7 +25,7 @@ from postroom.flows.graph.versions import (
     meta_of,
     with_queues,
 )
-from postroom.flows.language.definitions import Arc, Domain, Space
+from postroom.flows.language.definitions import Arc, Space
 from postroom.flows.language.reader import META
 from postroom.flows.language.types import UNTYPED
 from postroom.limits import QUEUE_NAME_CHARS_MAX
@@ -286,10 +286,8 @@ def without(room_graph: RoomGraph, keys: Sequence[str]) -> dict[str, Kept]:
 
 def without_domains(room_graph: RoomGraph, domains: set[str]) -> dict[str, Kept]:
     """What stays of a graph when the files of some domains are loaded anew: the rest, and what came at run time."""
-    rest = {}
-    for key, entry in room_graph.kept.items():
-        statement = entry.statement
-        domain = statement.name if isinstance(statement, Domain) else statement.domain
-        if entry.origin != FILE or domain not in domains:
-            rest[key] = entry
-    return rest
+    return {
+        key: entry
+        for key, entry in room_graph.kept.items()
+        if entry.origin != FILE or entry.statement.domain not in domains
+    }

@@ -13,7 +13,7 @@ from pathlib import Path
 from postroom.errors import LeaseLost, PostroomError, StreamCheckpoint
 from postroom.flows.graph.streamed import behind
 from postroom.flows.graph.versions import RoomGraphs
-from postroom.flows.language.definitions import Collapse, Meet
+from postroom.flows.language.definitions import Stateful
 from postroom.limits import ENGINE_LEASE_SECONDS
 from postroom.store.files.disk import write_whole
 from postroom.store.kernel.base import Store
@@ -144,7 +144,7 @@ class StreamHold:
             graph = self._room_graphs.now(tx)
             reached = behind(graph.running, self.sources)
             for arc, *_ in graph.running.arcs.values():
-                if isinstance(arc.does, Collapse | Meet) and arc.source in reached:
+                if isinstance(arc.does, Stateful) and arc.source in reached:
                     tx.arc_states.forget(graph.state_name(arc))
             if tx.streams.find(self.name) is not None:
                 tx.streams.remove(self.name)
