@@ -17,7 +17,7 @@ from postroom.errors import EventInvalid, FlowInvalid
 from postroom.flows.language.types import Bag, List, Scalar, Tuple, Type, Union
 from postroom.flows.language.words import Words, fail, string, whole
 from postroom.limits import DECIMAL_EXPONENT_MAX
-from postroom.model.body import is_text
+from postroom.model.body import is_text, json_text
 
 INTEGERS = range(-(2**63), 2**63)
 DECIMAL_DIGITS, DECIMAL_PLACES = 38, 18  # of which Spark can compare every one
@@ -352,7 +352,7 @@ def _place(value: Any, type: Type, written: bool) -> Any:
 
 def canonical(value: Any, type: Type) -> str:
     """The one JSON text of a value."""
-    return json.dumps(as_json(value, type), ensure_ascii=False, separators=(",", ":"))
+    return json_text(as_json(value, type))
 
 
 def as_json(value: Any, type: Type) -> Any:
