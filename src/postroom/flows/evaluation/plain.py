@@ -66,7 +66,7 @@ class FlowTask:
 
     def answer(self, work: list[tuple[int, str]], bounds: Bounds | None, size: int) -> bytes:
         with nullcontext() if bounds is None else bounds.deadline(size):
-            return _packed([(number, list(self.deliveries(body))) for number, body in work])
+            return json_text([(number, list(self.deliveries(body))) for number, body in work]).encode()
 
     @cached_property
     def cost(self) -> int:
@@ -137,10 +137,6 @@ def _read(graph: Graph, table: str, rows: Rows) -> Iterator[Any]:
     return (fitted(dict(zip(names, row, strict=True)), type, table) for row in rows)
 
 
-def _packed(work: object) -> bytes:
-    return json_text(work).encode()
-
-
 # --- in the engine -----------------------------------------------------------------------------------------------
 
 
@@ -162,7 +158,7 @@ def task(
 
 def packed(arrivals: Sequence[Arrival]) -> bytes:
     """Events as they travel."""
-    return _packed([(arrival.order, arrival.body) for arrival in arrivals])
+    return json_text([(arrival.order, arrival.body) for arrival in arrivals]).encode()
 
 
 def unpacked(answer: bytes) -> Deliveries:

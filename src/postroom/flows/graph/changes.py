@@ -10,7 +10,6 @@ from postroom.engine.steps.attempts import IN_ORDER, check_reader
 from postroom.engine.steps.failures import error_queue
 from postroom.errors import EventsOnTheWay, NameInvalid, NameTaken, QueueInUse
 from postroom.flows.graph import checks
-from postroom.flows.graph.graph import Graph
 from postroom.flows.graph.meta import Action, By, arc_said, body_of
 from postroom.flows.graph.versions import (
     FILE,
@@ -226,7 +225,7 @@ class _Change:
             if disabled:
                 yield from self._switched(arc, "disableArc")
         for key in sorted(new.disabled ^ old.disabled):
-            was, now = (_first(room_graph.graph, key) for room_graph in (old, new))
+            was, now = (room_graph.graph.arcs.get(key, (None,))[0] for room_graph in (old, new))
             if was is not None and was == now:
                 yield from self._switched(was, "disableArc" if key in new.disabled else "enableArc")
 
@@ -268,11 +267,6 @@ def _arcs(one: RoomGraph, other: RoomGraph) -> list[tuple[Arc, bool]]:
 
 def _is_same(arc: Arc, kept: Kept | None) -> bool:
     return kept is not None and (kept.statement is arc or str(kept.statement) == str(arc))
-
-
-def _first(graph: Graph, key: str) -> Arc | None:
-    arcs = graph.arcs.get(key, ())
-    return arcs[0] if arcs else None
 
 
 def with_statements(room_graph: RoomGraph, some: Sequence[Kept]) -> dict[str, Kept]:
