@@ -93,7 +93,7 @@ def watch(store: Store, state: str, target: str, *, wanted: bool) -> None:
 
     def work(tx: Transaction) -> None:
         if wanted:
-            _state_queue(tx, state)
+            _check_state(tx, state)
             tx.tokens.watch(state, target, tx.journal.newest())
         else:
             tx.tokens.unwatch(state, target)
@@ -105,7 +105,7 @@ def follow(store: Store, state: str, wait: float | None) -> Iterator[dict[str, A
     """What is in a state, and what comes into it; until nothing has come for ``wait`` seconds."""
 
     def now(tx: Transaction) -> list[Come]:
-        _state_queue(tx, state)
+        _check_state(tx, state)
         return list(tx.tokens.waiting(state))
 
     with store.waiter() as waiter:
@@ -124,8 +124,7 @@ def _come(tx: Transaction, state: str, after: int) -> list[Come]:
     return tx.tokens.come(state, after, PAGE_ROWS)
 
 
-def _state_queue(tx: Transaction, state: str) -> Queue:
+def _check_state(tx: Transaction, state: str) -> None:
     queue = tx.queues.named_to_read(state)
     if queue is None or queue.kind != STATE:
         raise ArgumentInvalid(argument="state", why=f"{state} is not a state of a machine, or nothing was ever in it")
-    return queue
