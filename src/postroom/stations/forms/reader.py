@@ -28,13 +28,11 @@ from postroom.model.types import Kind
 from postroom.stations.counters import definitions as counters
 from postroom.stations.counters.definitions import Counter
 from postroom.stations.forms.drawing import Line
-from postroom.stations.forms.form import Form, FormField, Rule
+from postroom.stations.forms.form import AUTOMATIC, Form, FormField, Rule
 from postroom.stations.forms.quoting import INSIDE
 from postroom.stations.procedures.definitions import Procedure
 from postroom.stations.procedures.language import procedures
 
-#: What an automatic field may be, with the kind that its values have. Others are registered functions.
-AUTOMATIC = {"key": Kind.KEY, "date": Kind.DATE, "time": Kind.TIME, "signature": Kind.STRING}
 _LIST = ("list", "of")
 _UNCOMMENTED = re.compile(rf'(?:[^#"]|"{INSIDE}"|")*')
 
