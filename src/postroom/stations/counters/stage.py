@@ -6,7 +6,6 @@ that does not fit leads to an error message. No Spark: sending a message to a wo
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -26,9 +25,9 @@ from postroom.engine.steps.stage import Result, Turn
 from postroom.engine.steps.step import in_use, releases
 from postroom.errors import BodyError, BodyMismatch, NodeDown
 from postroom.limits import COUNTER_MESSAGES, NODE_PAUSE_SECONDS, STEP_BYTES_MAX
-from postroom.model.body import Format, check_text
+from postroom.model.body import Format, check_text, json_text
 from postroom.model.key import key_text
-from postroom.model.message import NO_PROPERTIES, SPHERE, Draft, Stored
+from postroom.model.message import NO_PROPERTIES, SPHERE, Draft, Stored, properties_text
 from postroom.model.views import record
 from postroom.stations.counters.definitions import Counter, Counters, Kept, Way
 from postroom.stations.forms.catalog import Edition, Forms
@@ -371,14 +370,13 @@ class _CounterStep:
             return made
         key, body = made
         marks = properties(Postmarks(edition.version, sphere=sphere_of(stored)))
-        about = {"counter": counter.name, "from": stored.queue, "cause": key_text(stored.key)}
-        detail = json.dumps(about, ensure_ascii=False, separators=(",", ":"))
+        detail = json_text({"counter": counter.name, "from": stored.queue, "cause": key_text(stored.key)})
         return New(key, box, edition.form.name, marks, body, stored.key, self._actor, detail)
 
     # --- from a mailbox into a queue ---
 
     def _giving(self, taken: Sequence[Stored], goal: Queue) -> list[Put | Failure]:
-        drafts = [Draft(stored.body, stored.format, stored.type, _with_sphere(sphere_of(stored))) for stored in taken]
+        drafts = [Draft(stored.body, stored.format, stored.type, _in_its_sphere(stored)) for stored in taken]
         made: list[Put | Failure] = []
         with suppress(BodyError):  # then each is asked for alone
             made = list(self._let_in(goal, drafts))
@@ -423,7 +421,7 @@ class _CounterStep:
     def _error(self, failure: Failure, stored: Stored, errors: Queue) -> Put:
         document = Document(stored.key, stored.format, stored.type, stored.body)
         body = error_body(failure, stored.queue, stored.key, document)
-        return Put(errors, Draft(body, "xml", None, _with_sphere(sphere_of(stored))), stored.key, self._actor)
+        return Put(errors, Draft(body, "xml", None, _in_its_sphere(stored)), stored.key, self._actor)
 
     def _write(self, source: Queue, goal: Queue, taken: Sequence[Stored]) -> None:
         tx = self._tx
@@ -444,6 +442,7 @@ def _is_closed(tx: Transaction, queue: Queue) -> bool:
     return not queue.accepts or in_use(tx, queue)
 
 
-def _with_sphere(sphere: str | None) -> str:
+def _in_its_sphere(stored: Stored) -> str:
     """What follows from a message of a sphere belongs to it, too."""
-    return NO_PROPERTIES if sphere is None else json.dumps({SPHERE: sphere}, ensure_ascii=False, separators=(",", ":"))
+    sphere = sphere_of(stored)
+    return NO_PROPERTIES if sphere is None else properties_text({SPHERE: sphere})
