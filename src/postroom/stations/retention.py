@@ -45,7 +45,7 @@ class Cleaning:
         """All stores of the network, and what is on its way between them; none if one of them cannot be asked."""
         if self._network.control.read(lambda tx: tx.nodes.membership()) is not None:
             return []  # the control node sees to it
-        nodes, pending = list(self._network.nodes()), set[int]()
+        nodes, pending = self._network.nodes(), set[int]()
         with suppress(NodeDown):
             for node in nodes:
                 pending |= self._network.look(node, _on_the_way)

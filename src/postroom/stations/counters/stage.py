@@ -7,7 +7,7 @@ that does not fit leads to an error message. No Spark: sending a message to a wo
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from postroom.engine.steps import attempts
 from postroom.engine.steps.attempts import Tries
 from postroom.engine.steps.effects import Document, Failed
 from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body
-from postroom.engine.steps.stage import Result, Turn
+from postroom.engine.steps.stage import Result, Stage, Turn
 from postroom.engine.steps.step import in_use, releases
 from postroom.errors import BodyError, BodyMismatch, NodeDown
 from postroom.limits import COUNTER_MESSAGES, NODE_PAUSE_SECONDS, STEP_BYTES_MAX
@@ -38,7 +38,6 @@ from postroom.stations.mail import mail
 from postroom.stations.places import desk
 from postroom.stations.places.network import CONTROL, Network
 from postroom.stations.places.postmarks import Postmarks, properties
-from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Batch, Change, Put, Stale, Take
 from postroom.store.kernel.handling import New
 from postroom.store.kernel.message_rows import State
@@ -51,8 +50,8 @@ _PAUSE_SECONDS = 0.05  # between two looks whether functions have answered
 _FILL_SECONDS = 0.5  # that forms are filled in before some are handed over
 
 
-class CounterStage:
-    """A stage of the engine."""
+class CounterStage(Stage):
+    """A stage of the engine. Nothing here runs on Spark."""
 
     def __init__(self, network: Network, counters: Counters) -> None:
         self._network = network
@@ -88,12 +87,6 @@ class CounterStage:
     def shown(self, tx: Transaction) -> list[CounterShown]:
         """Every counter, in the order of definition."""
         return [shown(tx, kept) for kept in self._counters.now(tx)[1]]
-
-    def worker_module(self, store: Store) -> str:
-        return ""
-
-    def keep_warm(self, store: Store, spark: Callable[[], object]) -> None:
-        """Nothing here runs on Spark."""
 
     def _run(self, turn: Turn, version: int, some: Sequence[Kept]) -> Generator[Result]:
         """One step of each counter: then others have their turn."""

@@ -97,16 +97,9 @@ def get_these(network: Network, station: str, node: str, keys: Sequence[int]) ->
     recover(network, node)
 
     def work(tx: Transaction) -> list[Parcel]:
-        box, parcels = desk.mailbox_of(tx, station), []
-        for key in dict.fromkeys(keys):
-            stored = tx.messages.find(key)
-            if stored is None or stored.queue != box.name:
-                where = f"it is not in the mailbox; find it with: postroom locate {key_text(key)}"
-                raise MessageElsewhere(key=key_text(key), station=station, where=where)
-            if not stored.sound:
-                raise StoreCorrupt(why=f"message {key_text(key)} does not match its hash")
-            parcels.append(_get_one(tx, box, stored, station, node))
-        return parcels
+        box = desk.mailbox_of(tx, station)
+        mail = [own(tx, box, station, key, "it is not in the mailbox; ") for key in dict.fromkeys(keys)]
+        return [_get_one(tx, box, stored, station, node) for stored in mail]
 
     with network.control.acting(station):
         parcels = network.control.transact("get", work)
@@ -257,13 +250,12 @@ def _at(node: str, work: Callable[[], dict[int, int]]) -> dict[int, int]:
 # --- what is whose ---
 
 
-def own(tx: Transaction, queue: Queue, station: str, key: int) -> Stored:
-    """A message of a station's own database; every other one is out of its reach."""
+def own(tx: Transaction, queue: Queue, station: str, key: int, why: str = "") -> Stored:
+    """A message of a station's own database, or of its mailbox; every other one is out of its reach."""
     stored = tx.messages.find(key)
     if stored is None or stored.queue != queue.name:
-        raise MessageElsewhere(
-            key=key_text(key), station=station, where="find it with: postroom locate " + key_text(key)
-        )
+        where = f"{why}find it with: postroom locate {key_text(key)}"
+        raise MessageElsewhere(key=key_text(key), station=station, where=where)
     if not stored.sound:
         raise StoreCorrupt(why=f"message {key_text(key)} does not match its hash")
     return stored
