@@ -6,7 +6,7 @@ commits (``postroom.store.kernel.transfers``). After a crash, the next call fini
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -163,8 +163,13 @@ def deliver(network: Network, source: Store, parcels: Sequence[Parcel]) -> dict[
     actors = source.read(lambda tx: {p.stored.key: tx.journal.actor_of(p.stored.position) for p in parcels})
 
     def arrive() -> dict[int, int]:
-        with target.acting(whose):
-            return _at(node, lambda: target.transact("arrive", lambda tx: _arrive(tx, parcels, actors)))
+        try:
+            with target.acting(whose):
+                return target.transact("arrive", lambda tx: _arrive(tx, parcels, actors))
+        except StoreError as error:
+            if error.happened == "unknown" or isinstance(error, StoreCorrupt):
+                raise
+            raise NodeDown(node=node, why=str(error)) from error
 
     done = network.ask(node, NODE_SECONDS, arrive)
     with source.acting(whose):
@@ -236,15 +241,6 @@ def by_target(parcels: Sequence[Parcel]) -> list[list[Parcel]]:
     for parcel in parcels:
         groups.setdefault((parcel.verb, parcel.source, parcel.target), []).append(parcel)
     return list(groups.values())
-
-
-def _at(node: str, work: Callable[[], dict[int, int]]) -> dict[int, int]:
-    try:
-        return work()
-    except StoreError as error:
-        if error.happened == "unknown" or isinstance(error, StoreCorrupt):
-            raise
-        raise NodeDown(node=node, why=str(error)) from error
 
 
 # --- what is whose ---
