@@ -100,7 +100,10 @@ def undo(store: Store, id: str, access: QueueAccess, actor: str | None = None) -
 
 
 def _compensated(tx: Transaction, id: str, access: QueueAccess, afar: Afar) -> bool | None:
-    """Undo what can be undone in this store; a sphere is aborted when nothing is left. False if something is."""
+    """Undo what can be undone in this store; a sphere is aborted when nothing is left.
+
+    False if something is, None if the sphere is not to be undone.
+    """
     token = locked(tx, id)
     if token.state != ABORTING:
         return None
