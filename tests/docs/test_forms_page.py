@@ -8,8 +8,8 @@ from pathlib import Path
 from postroom.model.types import Kind
 from postroom.stations.counters.definitions import CHECKS as CHECKS_OF_COUNTERS
 from postroom.stations.counters.definitions import Way
-from postroom.stations.forms.form import Rule
-from postroom.stations.forms.reader import AUTOMATIC, CHECKS
+from postroom.stations.forms.form import AUTOMATIC, Rule
+from postroom.stations.forms.reader import CHECKS
 from postroom.stations.procedures.checks import CHECKS as CHECKS_OF_PROCEDURES
 from postroom.stations.procedures.definitions import KEYWORDS, Operation
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import count
 from typing import Any
@@ -32,14 +32,7 @@ class Subscription:
     connected: bool = True
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "client": self.client,
-            "arc": self.arc,
-            "space": self.space,
-            "pattern": self.pattern,
-            "durable": self.durable,
-            "connected": self.connected,
-        }
+        return asdict(self)
 
 
 class Clients:

@@ -12,7 +12,7 @@ from postroom.flows.graph import catalog
 from postroom.flows.graph.checks import check_tables
 from postroom.flows.graph.meta import By
 from postroom.flows.graph.versions import FILE, RoomGraph, RoomGraphs, key_of
-from postroom.flows.language.definitions import Allow, Domain, Statement, Table
+from postroom.flows.language.definitions import Allow, Statement, Table
 from postroom.flows.language.reader import parse
 from postroom.flows.language.tables import Rows, file_of_rows, rows_of_file
 from postroom.limits import FLOW_BYTES_MAX
@@ -43,12 +43,11 @@ class FlowLanguage:
             statement = kept.statement
             if kept.origin != FILE:
                 continue
-            domain = statement.name if isinstance(statement, Domain) else statement.domain
             if isinstance(statement, Table) and not statement.collection:
-                source = f"{domain}-{statement.name}{Path(statement.source).suffix}"
+                source = f"{statement.domain}-{statement.name}{Path(statement.source).suffix}"
                 statement = replace(statement, source=source)
                 files[source] = file_of_rows(statement, kept.rows)
-            name = f"{domain}{self.suffix}"
+            name = f"{statement.domain}{self.suffix}"
             files[name] = files.get(name, b"") + f"{statement}\n".encode()
         return files
 

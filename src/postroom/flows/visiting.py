@@ -7,7 +7,6 @@ removed by the next one that begins.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from secrets import token_hex
@@ -81,16 +80,12 @@ class Visits:
     def tidy(self, by: By) -> list[str]:
         """Remove what visitors of other processes have left; answers with their names."""
         end_lapsed(self._store, self._clients)
-        left = [
-            subscription
-            for subscription in self._clients.subscriptions()
-            if _MARK in subscription.client and not subscription.connected
-        ]
-        gone: Sequence[str] = sorted({subscription.client for subscription in left})
+        left = self._clients.subscriptions()
+        gone = sorted({one.client for one in left if _MARK in one.client and not one.connected})
         for visitor in gone:
             with suppress(DefinitionUnknown):
                 self._clients.unsubscribe(visitor, None, by)
-        return list(gone)
+        return gone
 
 
 def _word(text: str) -> str:

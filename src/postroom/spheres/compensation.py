@@ -227,9 +227,9 @@ class Compensator:
     ) -> None:
         why = f"its owner ({described(owner)}) {how}"
         joined = f"a recipient that took part ({described(owner)}) {how}"
-        for state in (ACTIVE, COMMITTING):
-            for id in self._store.read(partial(_owned, state=state, owner=owner)):
-                self._abort(id, why, owner, beat, checked)
+        owned = self._store.read(lambda tx: tx.spheres.owned(ACTIVE, owner) + tx.spheres.owned(COMMITTING, owner))
+        for id in owned:
+            self._abort(id, why, owner, beat, checked)
         for whose, id, _ in parts:
             if whose == owner:
                 self._abort(id, joined, owner, beat, checked)
@@ -270,15 +270,11 @@ class Compensator:
         after = 0
         while page := self._store.read(partial(_aborting, after=after)):
             for kept, position in page:
-                done = self._compensate(kept)
+                done = outcome.undo(self._store, kept, self._access, ENGINE)  # None if others have done it meanwhile
                 checked.compensated += done is True
                 checked.parked += done is False
                 after = position
         return checked
-
-    def _compensate(self, id: str) -> bool | None:
-        """None if others have done it meanwhile."""
-        return outcome.undo(self._store, id, self._access, ENGINE)
 
     def _tidy(self, watched: set[str], beats: dict[str, Beat]) -> None:
         """Heartbeats of those who have ended and own nothing."""
@@ -293,10 +289,6 @@ def _alive_and_active(tx: Transaction) -> tuple[dict[str, int], dict[str, Beat],
     for owner, count in tx.spheres.owners(COMMITTING).items():
         owners[owner] = owners.get(owner, 0) + count
     return owners, tx.spheres.beats(), tx.spheres.part_owners(ACTIVE) + tx.spheres.part_owners(COMMITTING)
-
-
-def _owned(tx: Transaction, state: str, owner: str) -> list[str]:
-    return tx.spheres.owned(state, owner)
 
 
 def _slowest(tx: Transaction) -> tuple[int, str]:

@@ -94,19 +94,19 @@ def undo(store: Store, id: str, access: QueueAccess, actor: str | None = None) -
         failing = tx.tokens.state(MACHINE, id) == ABORTING
         return tx.spheres.nodes(id) if failing and all(queue.releases for queue in held) else []
 
-    def work(tx: Transaction) -> bool | None:
-        return compensate(tx, id, access, afar) if locked(tx, id).state == ABORTING else None
-
     afar = {node: access.recall(id, node) for node in store.read(look)}
     with store.acting(actor) if actor else nullcontext():
-        return store.transact("compensate", work)
+        return store.transact("compensate", lambda tx: _compensated(tx, id, access, afar))
 
 
-def compensate(tx: Transaction, id: str, access: QueueAccess, afar: Afar) -> bool:
-    """Undo what can be undone in this store; a sphere is aborted when nothing is left. False if something is."""
+def _compensated(tx: Transaction, id: str, access: QueueAccess, afar: Afar) -> bool | None:
+    """Undo what can be undone in this store; a sphere is aborted when nothing is left.
+
+    False if something is, None if the sphere is not to be undone.
+    """
     token = locked(tx, id)
     if token.state != ABORTING:
-        return True
+        return None
     sends = tx.spheres.open_sends(id)
     queues = _locked(tx, [*sends, *_origins(tx, sends)], ABORTING, ABORTED, SYSTEM_ERRORS)
     if any(name in queues and not queues[name].releases for name in (ABORTING, UNDO_QUEUE)):

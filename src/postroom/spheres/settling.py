@@ -25,17 +25,13 @@ def settle(store: Store, participant: Any, *, living: bool = True) -> dict[str, 
     doubtful = in_doubt(participant)
     for branch, commit, rollback in doubtful:
         sphere, state, owner = store.read(partial(_decided, branch=branch))
-        if sphere is None or (not living and is_alive(owner)):
+        if sphere is None or state not in (COMMITTED, ABORTING, ABORTED) or (not living and is_alive(owner)):
             continue
+        end, said = (commit, "committed") if state == COMMITTED else (rollback, "rolled back")
         try:
-            if state == COMMITTED:
-                commit()
-                settled[sphere] = "committed"
-                forget(store, [branch])
-            elif state in (ABORTING, ABORTED):
-                rollback()
-                settled[sphere] = "rolled back"
-                forget(store, [branch])
+            end()
+            settled[sphere] = said
+            forget(store, [branch])
         except PostroomError:
             raise
         except Exception as error:  # whatever a database may raise; most likely another was faster

@@ -6,7 +6,7 @@ position in the journal is stored in the same commit, so each is told once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from functools import partial
 from time import monotonic, perf_counter
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from postroom.engine.holding import LEASE
 from postroom.engine.steps.effects import Document
 from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body, made_error_queue
-from postroom.engine.steps.stage import Result, Turn
+from postroom.engine.steps.stage import Result, Stage, Turn
 from postroom.errors import ArgumentInvalid, BodyError
 from postroom.limits import PAGE_ROWS, RETRY_SECONDS
 from postroom.model.message import NO_PROPERTIES, Draft
@@ -25,18 +25,12 @@ from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.tokens import Come, Watch
 
 
-class Watching:
-    """A stage of the engine."""
+class Watching(Stage):
+    """A stage of the engine. Nothing here runs on Spark."""
 
     def steps(self, turn: Turn) -> Generator[Result] | None:
         due = [watch for watch in turn.store.read(_due) if watch.target not in turn.waiting]
         return self._run(turn, due) if due else None
-
-    def worker_module(self, store: Store) -> str:
-        return ""
-
-    def keep_warm(self, store: Store, spark: Callable[[], object]) -> None:
-        """Nothing here runs on Spark."""
 
     def _run(self, turn: Turn, due: list[Watch]) -> Generator[Result]:
         for watch in due:
@@ -93,7 +87,7 @@ def watch(store: Store, state: str, target: str, *, wanted: bool) -> None:
 
     def work(tx: Transaction) -> None:
         if wanted:
-            _state_queue(tx, state)
+            _check_state(tx, state)
             tx.tokens.watch(state, target, tx.journal.newest())
         else:
             tx.tokens.unwatch(state, target)
@@ -105,7 +99,7 @@ def follow(store: Store, state: str, wait: float | None) -> Iterator[dict[str, A
     """What is in a state, and what comes into it; until nothing has come for ``wait`` seconds."""
 
     def now(tx: Transaction) -> list[Come]:
-        _state_queue(tx, state)
+        _check_state(tx, state)
         return list(tx.tokens.waiting(state))
 
     with store.waiter() as waiter:
@@ -124,8 +118,7 @@ def _come(tx: Transaction, state: str, after: int) -> list[Come]:
     return tx.tokens.come(state, after, PAGE_ROWS)
 
 
-def _state_queue(tx: Transaction, state: str) -> Queue:
+def _check_state(tx: Transaction, state: str) -> None:
     queue = tx.queues.named_to_read(state)
     if queue is None or queue.kind != STATE:
         raise ArgumentInvalid(argument="state", why=f"{state} is not a state of a machine, or nothing was ever in it")
-    return queue

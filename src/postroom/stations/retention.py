@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from functools import partial
 
 from postroom.errors import NodeDown
 from postroom.limits import UPKEEP_ROWS
@@ -46,7 +45,7 @@ class Cleaning:
         """All stores of the network, and what is on its way between them; none if one of them cannot be asked."""
         if self._network.control.read(lambda tx: tx.nodes.membership()) is not None:
             return []  # the control node sees to it
-        nodes, pending = list(self._network.nodes()), set[int]()
+        nodes, pending = self._network.nodes(), set[int]()
         with suppress(NodeDown):
             for node in nodes:
                 pending |= self._network.look(node, _on_the_way)
@@ -60,16 +59,11 @@ def _on_the_way(tx: Transaction) -> set[int]:
 
 def _swept(store: Store, kind: Kind, before: int, pending: Collection[int]) -> int:
     removed = 0
-    work = partial(_sweep, kind=kind, before=before, pending=pending)
-    while gone := store.transact("upkeep", work):
+    while gone := store.transact("upkeep", lambda tx: tx.upkeep.sweep(kind, before, UPKEEP_ROWS, pending)):
         removed += gone
         if gone < UPKEEP_ROWS and kind is not Kind.HEARTBEATS:
             break
     return removed
-
-
-def _sweep(tx: Transaction, kind: Kind, before: int, pending: Collection[int]) -> int:
-    return tx.upkeep.sweep(kind, before, UPKEEP_ROWS, pending)
 
 
 def _counted(store: Store, kind: Kind, before: int, pending: Collection[int]) -> int:

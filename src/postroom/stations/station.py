@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from postroom.errors import AlbumUnknown, ArgumentInvalid, DossierUnknown, MessageElsewhere
 from postroom.limits import BATCH_MESSAGES_MAX, COPIES_MAX, DOSSIER_CHARS_MAX, KEY_TAIL, QUERY_SECONDS, SQL_SECONDS
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from postroom.stations.queries.sql import Table
 
 Progress = Callable[[int, int], None]
+T = TypeVar("T")
 _AS_OF = "as-of="
 
 
@@ -92,10 +93,9 @@ class Station:
         if asks_functions(edition.form):
             return self._create_apart(edition, several)
 
-        def work(tx: Transaction) -> list[str]:
-            return self._put(tx, edition, [partial(self._created, edition, given, tx.now) for given in several])
-
-        return self._with_keys(work)
+        return self._with_keys(
+            lambda tx: self._put(tx, edition, [partial(self._created, edition, given, tx.now) for given in several])
+        )
 
     def _create_apart(self, edition: Edition, several: Sequence[Given]) -> list[str]:
         """Fill in forms before anything is written: others may write while a function takes its time."""
@@ -105,10 +105,7 @@ class Station:
         now = store.session.clock()
         made = [self._created(edition, given, now, key) for given, key in zip(several, keys, strict=True)]
 
-        def work(tx: Transaction) -> list[str]:
-            return self._put_made(tx, edition, keys, made)
-
-        return self._with_keys(work)
+        return self._with_keys(lambda tx: self._put_made(tx, edition, keys, made))
 
     def _created(self, edition: Edition, given: Given, now: int, key: int) -> str:
         return created(edition, given, key, self.name, now)
@@ -142,13 +139,7 @@ class Station:
         return [key_text(key) for key in keys]
 
     def _with_keys(self, work: Callable[[Transaction], list[str]]) -> list[str]:
-        store = self._store()
-
-        def attempt() -> list[str]:
-            with store.acting(self.name):
-                return store.transact("create", work)
-
-        return self._network.with_keys(self.node, attempt)
+        return self._network.with_keys(self.node, lambda: self._transact("create", work))
 
     def modify(self, key: str, fields: Given | None = None, **more: Any) -> Image:
         """Change fields of a message; the old values are kept as an earlier edition."""
@@ -258,9 +249,7 @@ class Station:
             queue = self._queue(tx)
             return sum(tx.dossiers.add(queue, dossier, self._own(tx, key).key) for key in keys)
 
-        store = self._store()
-        with store.acting(self.name):
-            return store.transact("dossier", work)
+        return self._transact("dossier", work)
 
     def remove_from_dossier(self, dossier: str, *keys: str) -> int:
         """Remove messages from a dossier; returns how many were in it."""
@@ -270,18 +259,11 @@ class Station:
             self._dossier(tx, queue, dossier)
             return sum(tx.dossiers.remove(queue, dossier, key_number(key)) for key in keys)
 
-        store = self._store()
-        with store.acting(self.name):
-            return store.transact("dossier", work)
+        return self._transact("dossier", work)
 
     def dossiers(self) -> dict[str, int]:
         """The dossiers of this station, with the number of messages in each."""
-
-        def work(tx: Transaction) -> dict[str, int]:
-            queue = tx.queues.named_to_read(database(self.name))
-            return {} if queue is None else tx.dossiers.counts(queue)
-
-        return self._store().read(work)
+        return self._read(lambda tx, queue: tx.dossiers.counts(queue), {})
 
     def dossier(self, name: str) -> Answer:
         """The messages of a dossier, in the order in which they were put there."""
@@ -327,7 +309,7 @@ class Station:
             answer = self._found_then(plan, scope.removeprefix(_AS_OF))
         else:
             seq, images, damaged = self._question(plan, scope, timeout, progress).images()
-            answer = self._images(seq, type, images, damaged)
+            answer = self._images(seq, images, damaged)
         if into is not None:
             self._keep(into, edition, answer)
         return answer
@@ -373,11 +355,8 @@ class Station:
         return self._network.control.read(lambda tx: planned(tx, edition, sketch(edition.form, given)))
 
     def _found(self, plan: Plan) -> list[Stored]:
-        def work(tx: Transaction) -> list[Stored]:
-            queue = tx.queues.named_to_read(database(self.name))
-            return [] if queue is None else list(find(tx, plan, [queue]))
-
-        return sorted(self._store().read(work), key=lambda stored: stored.key)
+        found: list[Stored] = self._read(lambda tx, queue: list(find(tx, plan, [queue])), [])
+        return sorted(found, key=lambda stored: stored.key)
 
     def _found_then(self, plan: Plan, number: str) -> Answer:
         """Of what an earlier query found and saved, that which is looked for now."""
@@ -388,35 +367,24 @@ class Station:
             raise ArgumentInvalid(argument="scope", why=why)
         then = self.table(kept[number])
         fitting = [image for image in then.kept if plan.matches(image.body)]
-        return self._images(then.seq, plan.type, fitting, (), is_part=True)
+        return self._images(then.seq, fitting, (), is_part=True)
 
     def _answer(self, messages: Sequence[Stored]) -> Answer:
         """Images of messages of this station; what is damaged is named and left out."""
         sound = [stored for stored in messages if stored.sound]
         bad = [key_text(stored.key) for stored in messages if not stored.sound]
-
-        def work(tx: Transaction) -> dict[tuple[str, int], Edition]:
-            versions = {(stored.type or "", form_version(stored.properties)) for stored in sound}
-            return {(type, version): self.forms.at(tx, type, version) for type, version in versions}
-
-        return Answer(None, [kept(stored) for stored in sound], self._network.control.read(work), bad)
+        images = [kept(stored) for stored in sound]
+        return Answer(None, images, self._editions(images), bad)
 
     def _images(
-        self,
-        seq: int | None,
-        type: str,
-        images: Sequence[KeptImage],
-        damaged: Sequence[str],
-        *,
-        is_part: bool = False,
+        self, seq: int | None, images: Sequence[KeptImage], damaged: Sequence[str], *, is_part: bool = False
     ) -> Answer:
         """Images in the order of keys, with the forms that they were made with."""
+        return Answer(seq, sorted(images, key=itemgetter(0)), self._editions(images), damaged, is_part=is_part)
 
-        def work(tx: Transaction) -> dict[tuple[str, int], Edition]:
-            return {(type, version): self.forms.at(tx, type, version) for version in {image.form for image in images}}
-
-        editions = self._network.control.read(work)
-        return Answer(seq, sorted(images, key=itemgetter(0)), editions, damaged, is_part=is_part)
+    def _editions(self, images: Sequence[KeptImage]) -> dict[tuple[str, int], Edition]:
+        versions = {(image.type, image.form) for image in images}
+        return self._network.control.read(lambda tx: {version: self.forms.at(tx, *version) for version in versions})
 
     def others(self) -> dict[str, str]:
         """The stations that a message can be shipped to, with their nodes."""
@@ -441,22 +409,15 @@ class Station:
 
     def tables(self) -> list[ImageTable]:
         """The temporary tables of this station."""
-
-        def work(tx: Transaction) -> list[ImageTable]:
-            queue = tx.queues.named_to_read(database(self.name))
-            return [] if queue is None else tx.image_tables.all(queue.id)
-
-        return self._store().read(work)
+        return self._read(lambda tx, queue: tx.image_tables.all(queue.id), [])
 
     def table(self, name: str) -> Answer:
         """The images of a temporary table."""
         table = self._table(name)
-
-        def work(tx: Transaction) -> list[KeptImage]:
-            queue = tx.queues.named_to_read(database(self.name))
-            return [] if queue is None else list(tx.image_tables.images(queue.id, table.type, name))
-
-        return self._images(table.query or None, table.type, self._store().read(work), ())
+        images: list[KeptImage] = self._read(
+            lambda tx, queue: list(tx.image_tables.images(queue.id, table.type, name)), []
+        )
+        return self._images(table.query or None, images, ())
 
     def drop_table(self, name: str) -> None:
         """Drop a temporary table."""
@@ -488,6 +449,20 @@ class Station:
 
     def _store(self) -> Store:
         return self._network.indexed_store(self.node)
+
+    def _read(self, work: Callable[[Transaction, Queue], T], nothing: T) -> T:
+        """Read in the queue of this station's messages; ``nothing`` is the answer as long as there is none."""
+
+        def look(tx: Transaction) -> T:
+            queue = tx.queues.named_to_read(database(self.name))
+            return nothing if queue is None else work(tx, queue)
+
+        return self._store().read(look)
+
+    def _transact(self, label: str, work: Callable[[Transaction], T]) -> T:
+        store = self._store()
+        with store.acting(self.name):
+            return store.transact(label, work)
 
     def _queue(self, tx: Transaction) -> Queue:
         return desk.queue_of(tx, database(self.name), STATION)

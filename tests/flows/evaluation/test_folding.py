@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from postroom.flows.evaluation.folding import LATE, OUTSIDE, MemoryStates, fold_of, micros, moment, starts
+from postroom.flows.evaluation.folding import LATE, OUTSIDE, MemoryStates, fold_of, moment, starts
 from postroom.flows.evaluation.paths import NO_VALUE
 from postroom.flows.graph.checks import check, typed
 from postroom.flows.language.arithmetic import NoValue
 from postroom.flows.language.reader import parse
 from postroom.flows.language.windows import Duration, Every
+from postroom.model.moment import to_microseconds
 
 HEAD = """domain d
 space A : [k: string, n: int, t: timestamp, u: timestamp]
@@ -195,7 +196,7 @@ def test_a_sum_that_is_too_large_is_no_value_and_comes_back_when_it_is_not() -> 
 
 
 def test_moments_are_exact_and_end_with_the_calendar() -> None:
-    assert micros(moment(-1)) == -1
+    assert to_microseconds(moment(-1)) == -1
     with pytest.raises(NoValue):
         moment(2**62)
 

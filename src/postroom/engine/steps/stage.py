@@ -164,7 +164,9 @@ class Stage(Protocol):
         """
 
     def worker_module(self, store: Store) -> str:
-        """The module that evaluates in workers what this stage watches; empty if it watches nothing."""
+        """The module that evaluates in workers what this stage watches; empty if there is nothing to evaluate."""
+        return ""
 
     def keep_warm(self, store: Store, spark: Callable[[], SparkSession]) -> None:
         """Give Spark's workers something to do, if there is something that they would be needed for."""
+        return

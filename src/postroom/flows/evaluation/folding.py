@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
@@ -28,12 +28,12 @@ from postroom.flows.language.inference import bind, paths
 from postroom.flows.language.patterns import own
 from postroom.flows.language.types import Type
 from postroom.flows.language.windows import Every, LastEvents, Session, Until
+from postroom.model.body import json_text
+from postroom.model.moment import to_datetime, to_microseconds
 
 NEVER = 2**62  # when the state of what has no window is due
 LATE = "the event is late: it is older than the newest one before it by more than the lateness"
 OUTSIDE = "the event is not before the end of its window"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _CLOCK = ""  # the group of what an arc knows of time
 _AGO = -(2**62)  # the time of no event
 _GROUPS = 50_000  # whose names are kept at hand
@@ -89,20 +89,16 @@ def fold_of(arc: Arc, source: Type, target: Type, other: Type | None = None) -> 
     return Meeting(arc.does, arc.source, source, other, target)
 
 
-def micros(moment: datetime) -> int:
-    return (moment - _EPOCH) // _MICROSECOND
-
-
 def moment(micros: int) -> datetime:
     try:
-        return _EPOCH + micros * _MICROSECOND
+        return to_datetime(micros)
     except OverflowError:
         raise NoValue from None
 
 
 def group_of(keys: Sequence[Any]) -> str:
     """A group by its keys, of whatever length."""
-    return hashlib.sha256(_text(keys).encode()).hexdigest()
+    return hashlib.sha256(json_text(keys).encode()).hexdigest()
 
 
 class _Groups(dict[tuple[Any, ...], str]):
@@ -113,10 +109,6 @@ class _Groups(dict[tuple[Any, ...], str]):
             self.clear()
         self[keys] = group = group_of(keys)
         return group
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _at(path: Sequence[int]) -> Callable[[Any], Any]:
@@ -199,7 +191,7 @@ class Collapsing:
         return _Groups()
 
     def text(self, group: str, value: Any) -> str:
-        return _text(value)
+        return json_text(value)
 
     def value(self, group: str, text: str) -> Any:
         return json.loads(text)
@@ -207,7 +199,7 @@ class Collapsing:
     def take(self, space: str, event: Any, states: States) -> Iterator[Outcome]:
         clock, time, late = None, 0, 0
         if self.does.clock is not None:
-            clock, time, late = _Clock(states, 1), micros(self._time(event)), self.does.clock.late.micros
+            clock, time, late = _Clock(states, 1), to_microseconds(self._time(event)), self.does.clock.late.micros
         try:
             bound = self._match(event)
             if bound is not None:
@@ -228,7 +220,7 @@ class Collapsing:
         """The windows that are over, in the order of their ends and keys."""
         if self.does.window is None or isinstance(self.does.window, LastEvents):
             return
-        ended = [(row.due, _text(row.value[0]), place, group, row) for group, place, row in states.due(watermark)]
+        ended = [(row.due, json_text(row.value[0]), place, group, row) for group, place, row in states.due(watermark)]
         for _, _, place, group, row in sorted(ended, key=itemgetter(0, 1, 2, 3)):
             states.put(group, place, None)
             yield self._made(row)
@@ -247,7 +239,7 @@ class Collapsing:
             self._session(states, group, time, window.gap.micros, keys, one)
             return None
         if isinstance(window, Until):
-            end = micros(bound[window.variable])
+            end = to_microseconds(bound[window.variable])
             if time >= end:
                 raise _Refused(OUTSIDE)
             self._join(states, group, 0, end, keys, one)
@@ -342,9 +334,9 @@ class Meeting:
 
     def text(self, group: str, value: Any) -> str:
         if group == _CLOCK:
-            return _text(value)
+            return json_text(value)
         time, event = value
-        return _text([time, self._sides[int(group[0])].write(event)])
+        return json_text([time, self._sides[int(group[0])].write(event)])
 
     def value(self, group: str, text: str) -> Any:
         data = json.loads(text)
@@ -353,7 +345,7 @@ class Meeting:
     def take(self, space: str, event: Any, states: States) -> Iterator[Outcome]:
         side = int(space != self.space)
         mine = self._sides[side]
-        clock, time, late = _Clock(states, 2), micros(mine.time(event)), self.does.clock.late.micros
+        clock, time, late = _Clock(states, 2), to_microseconds(mine.time(event)), self.does.clock.late.micros
         try:
             if mine.match(event) is not None:
                 if time < clock.newest(side) - late:

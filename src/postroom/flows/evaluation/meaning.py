@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -185,20 +185,3 @@ class Work:
         except NoValue:
             return None
         return json.dumps({"v": as_json(value, self.wanted)}, ensure_ascii=False)
-
-
-def used(expression: Expression) -> Iterator[str]:
-    """The variables of an expression, each as often as it stands there."""
-    if isinstance(expression, Use):
-        yield expression.name
-    elif isinstance(expression, Arithmetic):
-        yield from used(expression.left)
-        yield from used(expression.right)
-    elif isinstance(expression, Call):
-        for argument in expression.arguments:
-            yield from used(argument)
-    elif isinstance(expression, MadeTagged):
-        yield from used(expression.value)
-    elif isinstance(expression, Made):
-        for _, part in expression.parts:
-            yield from used(part)

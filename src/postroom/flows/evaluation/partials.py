@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 from postroom.flows.evaluation.closures import Bound, Value, evaluator
 from postroom.flows.language.aggregates import Aggregate
-from postroom.flows.language.arithmetic import NoValue, calculated
+from postroom.flows.language.arithmetic import calculated, decimal_number, whole_number
 from postroom.flows.language.codecs import data_of_value, value_of_data
 from postroom.flows.language.types import DECIMAL, FLOAT, INT, Type
-from postroom.flows.language.values import INTEGERS, fitting_decimal
 
 _EXACT_DIGITS = 200
 
@@ -114,11 +113,4 @@ def _average(partial: Any, type: Type) -> Any:
 
 def _number(plain: Any, type: Type) -> Any:
     """A sum as a value, if it is one of its type."""
-    if type == INT:
-        if plain not in INTEGERS:
-            raise NoValue
-        return plain
-    number = fitting_decimal(Decimal(plain))
-    if number is None:
-        raise NoValue
-    return number
+    return whole_number(plain) if type == INT else decimal_number(Decimal(plain))

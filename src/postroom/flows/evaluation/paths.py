@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from postroom.flows.graph.graph import Graph
-from postroom.flows.language.definitions import Arc, Collapse, Meet, Plain, Select, Transform
+from postroom.flows.language.definitions import Arc, Plain, Select, Stateful, Transform
 from postroom.flows.language.predicates import Predicate, predicates
 from postroom.limits import FLOW_COPIES_MAX, INDEXED_ARCS_MIN
 
@@ -42,7 +42,7 @@ class ArcPaths:
             name: [arc for arc in arcs if isinstance(arc.does, Plain)] for name, arcs in graph.outgoing().items()
         }
         self._ordered = frozenset(
-            source for arc, *_ in graph.arcs.values() if isinstance(arc.does, Collapse | Meet) for source in arc.sources
+            source for arc, *_ in graph.arcs.values() if isinstance(arc.does, Stateful) for source in arc.sources
         )
 
     def ways(self, source: str) -> list[PathStep]:

@@ -6,7 +6,8 @@ Values, order and failures are those of Spark's columns; tests compare both on g
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,9 +17,9 @@ from postroom.flows.evaluation.paths import NO_VALUE, ArcPaths, PathStep
 from postroom.flows.graph.graph import Graph
 from postroom.flows.language.arithmetic import NoValue, widened
 from postroom.flows.language.definitions import Arc, Merge, Select, Transform
-from postroom.flows.language.tables import Rows
-from postroom.flows.language.types import Tuple
-from postroom.flows.language.values import canonical, fitted, label, parse_event
+from postroom.flows.language.tables import Rows, columns
+from postroom.flows.language.values import canonical, fitted, parse_event
+from postroom.model.body import json_text
 
 if TYPE_CHECKING:
     from postroom.engine.spark.worker import Bounds
@@ -64,16 +65,16 @@ class FlowTask:
         raise NotImplementedError("workers of the engine read nothing in the store")
 
     def answer(self, work: list[tuple[int, str]], bounds: Bounds | None, size: int) -> bytes:
-        return _within(bounds, size, lambda: _packed([(number, list(self.deliveries(body))) for number, body in work]))
+        with nullcontext() if bounds is None else bounds.deadline(size):
+            return json_text([(number, list(self.deliveries(body))) for number, body in work]).encode()
 
     @cached_property
     def cost(self) -> int:
         """How often an event may meet an arc, or a row: what comes of a join meets all that lies behind it again."""
         met = {-1: 1}
         for step in self.steps:
-            does = step.arc.does
-            join = does.join if isinstance(does, Transform) else None
-            met[step.number] = met[step.before] * (1 if join is None else max(1, len(self.rows[join.table])))
+            table = step.arc.table
+            met[step.number] = met[step.before] * (1 if table is None else max(1, len(self.rows[table])))
         return sum(met.values())
 
     @cached_property
@@ -132,21 +133,8 @@ class FlowTask:
 
 
 def _read(graph: Graph, table: str, rows: Rows) -> Iterator[Any]:
-    type = graph.tables[table].type
-    assert isinstance(type, Tuple), "a check sees to it"
-    names = [label(type, place) for place in range(len(type.fields))]
+    names, type = columns(graph.tables[table]), graph.tables[table].type
     return (fitted(dict(zip(names, row, strict=True)), type, table) for row in rows)
-
-
-def _within(bounds: Bounds | None, size: int, work: Callable[[], bytes]) -> bytes:
-    if bounds is None:
-        return work()
-    with bounds.deadline(size):
-        return work()
-
-
-def _packed(work: object) -> bytes:
-    return json.dumps(work, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 # --- in the engine -----------------------------------------------------------------------------------------------
@@ -159,9 +147,7 @@ def task(
     steps = ArcPaths(graph, kept, aside).ways(space)
     arcs = {id(step.arc): step.arc for step in steps}
     names = {space, *(arc.target for arc in arcs.values())}
-    tables = {
-        arc.does.join.table for arc in arcs.values() if isinstance(arc.does, Transform) and arc.does.join is not None
-    }
+    tables = {arc.table for arc in arcs.values() if arc.table is not None}
     behind = Graph(
         spaces={name: graph.spaces[name] for name in names},
         tables={name: graph.tables[name] for name in tables},
@@ -172,7 +158,7 @@ def task(
 
 def packed(arrivals: Sequence[Arrival]) -> bytes:
     """Events as they travel."""
-    return _packed([(arrival.order, arrival.body) for arrival in arrivals])
+    return json_text([(arrival.order, arrival.body) for arrival in arrivals]).encode()
 
 
 def unpacked(answer: bytes) -> Deliveries:

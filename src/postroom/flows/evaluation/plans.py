@@ -39,9 +39,9 @@ from postroom.flows.evaluation.worker import (
 )
 from postroom.flows.graph.graph import Graph
 from postroom.flows.graph.versions import RoomGraph
-from postroom.flows.language.definitions import Arc, Transform
-from postroom.flows.language.types import Tuple, Type
-from postroom.flows.language.values import label
+from postroom.flows.language.definitions import Arc
+from postroom.flows.language.tables import columns
+from postroom.flows.language.types import Type
 from postroom.limits import FLOW_PLANS_MAX
 from postroom.model.message import NO_PROPERTIES
 from postroom.store.kernel.batch import Stale
@@ -105,11 +105,7 @@ def _planned(
     network = ArcNetwork(graph, kept, aside, cuts)
     steps = network.ways(space)
     behind = [space, *(step.arc.target for step in steps)]
-    joined = [
-        step.arc.does.join.table
-        for step in steps
-        if isinstance(step.arc.does, Transform) and step.arc.does.join is not None
-    ]
+    joined = [step.arc.table for step in steps if step.arc.table is not None]
     known = (
         id(spark),
         url,
@@ -332,10 +328,9 @@ def table_frame(spark: SparkSession, room_graph: RoomGraph, name: str) -> DataFr
     from postroom.flows.evaluation.dataflow import NUMBER
     from postroom.flows.evaluation.sql import event_of
 
-    type = room_graph.graph.tables[name].type
-    assert isinstance(type, Tuple), "a check sees to it"
-    names = [label(type, place) for place in range(len(type.fields))]
+    table = room_graph.graph.tables[name]
+    names = columns(table)
     bodies = [json.dumps(dict(zip(names, row, strict=True))) for row in room_graph.rows[name]]
-    columns = {"body": pa.array(bodies, pa.string()), NUMBER: pa.array(range(len(bodies)), pa.int64())}
-    frame = spark.createDataFrame(pa.table(columns))
-    return frame.selectExpr(f"{event_of('body', type)} AS row", NUMBER).selectExpr("row.*", NUMBER)
+    arrays = {"body": pa.array(bodies, pa.string()), NUMBER: pa.array(range(len(bodies)), pa.int64())}
+    frame = spark.createDataFrame(pa.table(arrays))
+    return frame.selectExpr(f"{event_of('body', table.type)} AS row", NUMBER).selectExpr("row.*", NUMBER)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import count
 
-from postroom.flows.evaluation.meaning import Work, used
+from postroom.flows.evaluation.meaning import Work
 from postroom.flows.language.arithmetic import wider
 from postroom.flows.language.inference import constant_value, is_number, places, result_places, type_of
 from postroom.flows.language.patterns import (
@@ -31,6 +31,7 @@ from postroom.flows.language.patterns import (
     Tag,
     Use,
     Variable,
+    used,
 )
 from postroom.flows.language.types import (
     BOOLEAN,
@@ -98,11 +99,12 @@ def data_type(type: Type) -> str:
         return _SIMPLE[type.name]
     if isinstance(type, Bag | List):
         return f"array<{data_type(type.of)}>"
-    fields = [f"{quoted(name)}: {data_type(of)}" for name, of in _fields(type)]
+    fields = [f"{quoted(name)}: {data_type(of)}" for name, of in fields_of(type)]
     return f"struct<{', '.join(fields)}>"
 
 
-def _fields(type: Tuple | Union) -> list[tuple[str, Type]]:
+def fields_of(type: Tuple | Union) -> list[tuple[str, Type]]:
+    """The fields of a tuple, or the tags of a variant, by their names in Spark."""
     if isinstance(type, Union):
         return [(str(tag.name), tag.type) for tag in type.tags]
     return [(label(type, place), field.type) for place, field in enumerate(type.fields)]
@@ -150,7 +152,7 @@ def _rebuilt(value: Sql, type: Type, work: Callable[[Sql, Type], Sql]) -> Sql:
     assert isinstance(type, Tuple | Union)
     # A name for the value, so that its text stands here once.
     variable = _name()
-    parts = {name: work(f"{variable}.{quoted(name)}", of) for name, of in _fields(type)}
+    parts = {name: work(f"{variable}.{quoted(name)}", of) for name, of in fields_of(type)}
     return f"get(transform(array({value}), {variable} -> IF({variable} IS NULL, NULL, {_struct(parts)})), 0)"
 
 
@@ -171,13 +173,13 @@ def _is_read(type: Type) -> bool:
         return type == DECIMAL
     if isinstance(type, Bag | List):
         return isinstance(type, Bag) or _is_read(type.of)
-    return any(_is_read(of) for _, of in _fields(type))
+    return any(_is_read(of) for _, of in fields_of(type))
 
 
 def _has_decimal(type: Type) -> bool:
     if isinstance(type, Scalar):
         return type == DECIMAL
-    return _has_decimal(type.of) if isinstance(type, Bag | List) else any(_has_decimal(of) for _, of in _fields(type))
+    return _has_decimal(type.of) if isinstance(type, Bag | List) else any(_has_decimal(of) for _, of in fields_of(type))
 
 
 def widened(value: Sql, given: Type, wanted: Type) -> Sql:
@@ -194,15 +196,15 @@ def widened(value: Sql, given: Type, wanted: Type) -> Sql:
         return _ordered(rebuilt, inside) if isinstance(wanted, Bag) else rebuilt
     assert isinstance(given, Tuple | Union)
     assert isinstance(wanted, Tuple | Union)
-    variable, ours = _name(), _fields(given)
+    variable, ours = _name(), fields_of(given)
     if isinstance(wanted, Union):
         known = dict(ours)
         parts = {
             name: widened(f"{variable}.{quoted(name)}", known[name], of) if name in known else _nothing(of)
-            for name, of in _fields(wanted)
+            for name, of in fields_of(wanted)
         }
     else:
-        both = zip(ours, _fields(wanted), strict=True)
+        both = zip(ours, fields_of(wanted), strict=True)
         parts = {new: widened(f"{variable}.{quoted(old)}", was, of) for (old, was), (new, of) in both}
     return f"get(transform(array({value}), {variable} -> IF({variable} IS NULL, NULL, {_struct(parts)})), 0)"
 

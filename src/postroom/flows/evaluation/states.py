@@ -12,7 +12,7 @@ from postroom.flows.evaluation.events import error
 from postroom.flows.evaluation.folding import NEVER, Fold, Row, States, fold_of
 from postroom.flows.graph.versions import RoomGraph
 from postroom.flows.language.codecs import writer
-from postroom.flows.language.definitions import Arc, Collapse, Meet
+from postroom.flows.language.definitions import Arc, Meet, Stateful
 from postroom.flows.language.values import parse_event
 from postroom.model.message import IN_SPHERE, NO_PROPERTIES
 from postroom.store.tables.arc_states import ArcState, ArcStates
@@ -127,7 +127,7 @@ def stateful_arcs(graph: RoomGraph, space: str) -> list[StatefulArc]:
     """The arcs with state that events of a space meet, in their order."""
     kept: list[StatefulArc] | None = graph.memory.get(("stateful", space))
     if kept is None:
-        arcs = [arc for arc in graph.running.outgoing().get(space, ()) if isinstance(arc.does, Collapse | Meet)]
+        arcs = [arc for arc in graph.running.outgoing().get(space, ()) if isinstance(arc.does, Stateful)]
         kept = graph.memory["stateful", space] = [_stateful(graph, arc) for arc in arcs]
     return kept
 

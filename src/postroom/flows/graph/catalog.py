@@ -29,11 +29,10 @@ def proposed(
     meta-space.
     """
     domains = {statement.name for statement in statements if isinstance(statement, Domain)}
-    rest = without_domains(room_graph, domains)
     new = kept_from(statements, rows)
-    rest = _following(rest, new)
-    others = [entry.statement for key, entry in rest.items() if key not in new]
-    checks.check(checks.typed([*others, *statements]))
+    rest = _following(without_domains(room_graph, domains), new)
+    kept = {key: entry for key, entry in rest.items() if key not in new}
+    checks.check(checks.typed([*(entry.statement for entry in kept.values()), *statements]))
     if tx is not None:
         problems = gateway_problems(statements, tx.endpoints.all())
         if problems:
@@ -49,7 +48,6 @@ def proposed(
             if statement.source not in documents:
                 raise CollectionUnknown(name=statement.source)
             rows_of_documents(statement, documents[statement.source])
-    kept = {key: entry for key, entry in rest.items() if key not in new}
     for key, entry in new.items():
         before = room_graph.kept.get(key)
         # Whoever disabled an arc did not mean until the next load.
@@ -96,13 +94,11 @@ def load_within(
 
 def _texts(room_graph: RoomGraph, domains: set[str]) -> dict[str, tuple[str, Rows]]:
     """What domains consist of, by name."""
-    texts = {}
-    for key, entry in room_graph.kept.items():
-        statement = entry.statement
-        domain = statement.name if isinstance(statement, Domain) else statement.domain
-        if domain in domains:
-            texts[key] = (str(statement), entry.rows)
-    return texts
+    return {
+        key: (str(entry.statement), entry.rows)
+        for key, entry in room_graph.kept.items()
+        if entry.statement.domain in domains
+    }
 
 
 def check_collection(room_graph: RoomGraph, name: str, documents: Sequence[str]) -> None:

@@ -10,7 +10,6 @@ from postroom.engine.steps.attempts import IN_ORDER, check_reader
 from postroom.engine.steps.failures import error_queue
 from postroom.errors import EventsOnTheWay, NameInvalid, NameTaken, QueueInUse
 from postroom.flows.graph import checks
-from postroom.flows.graph.graph import Graph
 from postroom.flows.graph.meta import Action, By, arc_said, body_of
 from postroom.flows.graph.versions import (
     FILE,
@@ -25,7 +24,7 @@ from postroom.flows.graph.versions import (
     meta_of,
     with_queues,
 )
-from postroom.flows.language.definitions import Arc, Domain, Space
+from postroom.flows.language.definitions import Arc, Space
 from postroom.flows.language.reader import META
 from postroom.flows.language.types import UNTYPED
 from postroom.limits import QUEUE_NAME_CHARS_MAX
@@ -226,7 +225,7 @@ class _Change:
             if disabled:
                 yield from self._switched(arc, "disableArc")
         for key in sorted(new.disabled ^ old.disabled):
-            was, now = (_first(room_graph.graph, key) for room_graph in (old, new))
+            was, now = (room_graph.graph.arcs.get(key, (None,))[0] for room_graph in (old, new))
             if was is not None and was == now:
                 yield from self._switched(was, "disableArc" if key in new.disabled else "enableArc")
 
@@ -270,11 +269,6 @@ def _is_same(arc: Arc, kept: Kept | None) -> bool:
     return kept is not None and (kept.statement is arc or str(kept.statement) == str(arc))
 
 
-def _first(graph: Graph, key: str) -> Arc | None:
-    arcs = graph.arcs.get(key, ())
-    return arcs[0] if arcs else None
-
-
 def with_statements(room_graph: RoomGraph, some: Sequence[Kept]) -> dict[str, Kept]:
     """What is kept with more statements, in the place of those of their names."""
     return {**room_graph.kept, **{key_of(entry.statement): entry for entry in some}}
@@ -286,10 +280,8 @@ def without(room_graph: RoomGraph, keys: Sequence[str]) -> dict[str, Kept]:
 
 def without_domains(room_graph: RoomGraph, domains: set[str]) -> dict[str, Kept]:
     """What stays of a graph when the files of some domains are loaded anew: the rest, and what came at run time."""
-    rest = {}
-    for key, entry in room_graph.kept.items():
-        statement = entry.statement
-        domain = statement.name if isinstance(statement, Domain) else statement.domain
-        if entry.origin != FILE or domain not in domains:
-            rest[key] = entry
-    return rest
+    return {
+        key: entry
+        for key, entry in room_graph.kept.items()
+        if entry.origin != FILE or entry.statement.domain not in domains
+    }

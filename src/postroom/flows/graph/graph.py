@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from postroom.flows.graph.meta import META_TYPE
-from postroom.flows.language.definitions import Allow, Arc, Domain, Meet, Space, Statement, Table, Transform
+from postroom.flows.language.definitions import Allow, Arc, Domain, Meet, Space, Statement, Table
 from postroom.flows.language.reader import META
 
 
@@ -70,9 +70,8 @@ class Graph:
         same = [before.spaces.get(name) is self.spaces.get(name) for name in (arc.source, arc.target)]
         if isinstance(arc.does, Meet):
             same.append(before.spaces.get(arc.does.space) is self.spaces.get(arc.does.space))
-        if isinstance(arc.does, Transform) and arc.does.join is not None:
-            table = arc.does.join.table
-            same.append(before.tables.get(table) is self.tables.get(table))
+        if arc.table is not None:
+            same.append(before.tables.get(arc.table) is self.tables.get(arc.table))
         return all(same)
 
     def outgoing(self) -> dict[str, list[Arc]]:

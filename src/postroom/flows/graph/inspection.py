@@ -8,7 +8,7 @@ from typing import Any
 from postroom.errors import ArgumentInvalid, DefinitionUnknown
 from postroom.flows.evaluation.sql import Variables, made, matches
 from postroom.flows.graph.versions import RoomGraph, domains_of
-from postroom.flows.language.definitions import Arc, Collapse, Meet, Merge, Select, Transform
+from postroom.flows.language.definitions import Arc, Collapse, Meet, Merge, Select, Stateful, Transform
 from postroom.flows.language.predicates import predicates
 from postroom.limits import INDEXED_ARCS_MIN
 from postroom.model.definitions import nearest
@@ -123,11 +123,7 @@ def shown(tx: Transaction, room_graph: RoomGraph) -> GraphShown:
         )
         for table in graph.tables.values()
     )
-    joins = tuple(
-        (arc.does.join.table, graph.key(arc))
-        for arc, *_ in graph.arcs.values()
-        if isinstance(arc.does, Transform) and arc.does.join is not None
-    )
+    joins = tuple((arc.table, graph.key(arc)) for arc, *_ in graph.arcs.values() if arc.table is not None)
     meets = tuple((arc.does.space, graph.key(arc)) for arc, *_ in graph.arcs.values() if isinstance(arc.does, Meet))
     return GraphShown(room_graph.version, allows, spaces, arcs, tables, joins, meets)
 
@@ -227,7 +223,7 @@ def _halves(room_graph: RoomGraph, name: str) -> tuple[Arc, ...]:
 
 def _matched_by(room_graph: RoomGraph, arc: Arc) -> str:
     source = room_graph.graph.spaces[arc.source]
-    if isinstance(arc.does, Collapse | Meet):
+    if isinstance(arc.does, Stateful):
         return "its state, event by event, in the commit of each step"
     if not isinstance(arc.does, Select) or predicates(arc.does.pattern, source.type) is None:
         return "a column of Spark"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from postroom.flows.language import patterns
-from postroom.flows.language.definitions import Arc, Collapse, Does, Meet, Merge, Select, Transform
+from postroom.flows.language.definitions import Arc, Does, Merge, Select, Stateful, Transform
 from postroom.flows.language.reader import read_collapse, read_transform
 from postroom.flows.language.types import Tuple, Type, Union, parse
 from postroom.flows.language.values import Tagged, canonical, parse_event
@@ -102,7 +102,7 @@ def arc_said(arc: Arc) -> dict[str, Any]:
     elif isinstance(does, Transform):
         join = f" {does.join}" if does.join else ""
         func = Tagged("Transform", (f"{does.pattern}{join}", str(does.result)))
-    elif isinstance(does, Collapse | Meet):
+    elif isinstance(does, Stateful):
         func = Tagged("Transform", (does.begins, str(does.result)))
     return {"arcName": arc.name, "srcNode": arc.source, "destNode": arc.target, "func": func}
 
@@ -115,7 +115,7 @@ def arc_of(fields: Mapping[str, Any], domain: str, position: Position) -> Arc:
         does = Select(patterns.parse_pattern(func.value[0], "pat"))
     elif func.tag == "Transform":
         words = Words(func.value[0], "srcPat")
-        begun: Transform | Collapse | Meet
+        begun: Transform | Stateful
         if words.is_name("collapse") and words.after_next.kind != END and words.after_next.text not in ("join", "at"):
             words.take()
             begun = read_collapse(words)

@@ -67,9 +67,9 @@ class _Wanted:
 
     def _add_arc(self, fields: Mapping[str, Any]) -> dict[str, Kept]:
         arc = arc_of(fields, self._domain, self._position)
-        _check_name(arc.name, self._domain)
-        here = key_of(arc)
-        if here in self._room_graph.kept:
+        if not WORD.match(arc.name):
+            raise self._refused(f"{arc.name!r} is not a name: letters, digits and _")
+        if key_of(arc) in self._room_graph.kept:
             raise self._refused(f"there is an arc {arc.name} already")
         others = [self._room_graph.kept[key] for key in self._room_graph.halves(arc)]
         durable = any(getattr(other.statement, "durable", False) for other in others)
@@ -117,8 +117,3 @@ class _Wanted:
 
     def _refused(self, why: str) -> EventRefused:
         return EventRefused(space=meta_of(self._domain), why=why)
-
-
-def _check_name(name: str, domain: str) -> None:
-    if not WORD.match(name):
-        raise EventRefused(space=meta_of(domain), why=f"{name!r} is not a name: letters, digits and _")

@@ -11,18 +11,7 @@ from typing import Any
 from postroom.errors import DefinitionUnknown
 from postroom.flows.graph.graph import Graph
 from postroom.flows.graph.streamed import streamed
-from postroom.flows.language.definitions import (
-    Allow,
-    Arc,
-    Collapse,
-    Domain,
-    Meet,
-    Merge,
-    Select,
-    Space,
-    Statement,
-    Table,
-)
+from postroom.flows.language.definitions import Allow, Arc, Merge, Select, Space, Stateful, Statement, Table
 from postroom.flows.language.reader import META, parse
 from postroom.flows.language.tables import Rows, rows_of_documents
 from postroom.model.definitions import Definition, Position, nearest
@@ -130,7 +119,7 @@ class RoomGraph:
     @cached_property
     def ordered(self) -> frozenset[str]:
         """The spaces that arcs with state leave: their events wait there for their turn."""
-        arcs = [arc for arc, *_ in self.running.arcs.values() if isinstance(arc.does, Collapse | Meet)]
+        arcs = [arc for arc, *_ in self.running.arcs.values() if isinstance(arc.does, Stateful)]
         return frozenset(source for arc in arcs for source in arc.sources)
 
     @cached_property
@@ -224,7 +213,7 @@ class RoomGraph:
     def state_names(self) -> frozenset[str]:
         """The names of the states of all arcs."""
         arcs = [arc for arcs in self.outgoing.values() for arc in arcs]
-        return frozenset(self.state_name(arc) for arc in arcs if isinstance(arc.does, Collapse | Meet))
+        return frozenset(self.state_name(arc) for arc in arcs if isinstance(arc.does, Stateful))
 
     @cached_property
     def rows(self) -> dict[str, Rows]:
@@ -267,7 +256,7 @@ def definition(key: str, kept: Kept) -> Definition:
     statement = kept.statement
     body: dict[str, Any] = {
         "what": type(statement).__name__.lower(),
-        "domain": statement.name if isinstance(statement, Domain) else statement.domain,
+        "domain": statement.domain,
         "text": str(statement),
         "origin": kept.origin,
     }

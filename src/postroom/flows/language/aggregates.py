@@ -12,32 +12,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from postroom.flows.language.definitions import Collapse, Meet
-from postroom.flows.language.inference import bind, paths, result, type_of
+from postroom.flows.language.inference import ORDERED, bind, paths, result, type_of
 from postroom.flows.language.patterns import Arithmetic, Call, Expression, Made, MadeTagged, Pattern, Use
-from postroom.flows.language.types import (
-    DATE,
-    DECIMAL,
-    FLOAT,
-    INT,
-    STRING,
-    TIMESTAMP,
-    UNTYPED,
-    Scalar,
-    Type,
-)
+from postroom.flows.language.types import DECIMAL, FLOAT, INT, TIMESTAMP, UNTYPED, Scalar, Type
 from postroom.flows.language.windows import Clock, Every, LastEvents, Session, Until
 from postroom.flows.language.words import fail
 from postroom.model.definitions import Position
 
-_ORDERED: tuple[Type, ...] = (STRING, INT, FLOAT, DECIMAL, DATE, TIMESTAMP)
 START, END = "start", "end"  # the variables of a window
 #: How each is called, and the type it makes of its argument's; None if it takes no such argument.
 AGGREGATES: Mapping[str, tuple[str, Callable[[Type | None], Type | None]]] = {
     "count": ("count()", lambda given: INT if given is None else None),
     "sum": ("sum(int or decimal)", lambda given: given if given in (INT, DECIMAL) else None),
     "avg": ("avg(int or decimal)", lambda given: {INT: FLOAT, DECIMAL: DECIMAL}.get(given)),  # type: ignore[arg-type]
-    "min": ("min(number, text, date or timestamp)", lambda given: given if given in _ORDERED else None),
-    "max": ("max(number, text, date or timestamp)", lambda given: given if given in _ORDERED else None),
+    "min": ("min(number, text, date or timestamp)", lambda given: given if given in ORDERED else None),
+    "max": ("max(number, text, date or timestamp)", lambda given: given if given in ORDERED else None),
     "first": ("first(value)", lambda given: given),
     "last": ("last(value)", lambda given: given),
 }
@@ -106,11 +95,15 @@ def check_collapse(does: Collapse, source: Type, target: Type | None) -> Type:
     """The type of what a collapse makes; raises unless it is the wanted one."""
     known = collapsed(does, source)
     expression, _ = split(does.result)
-    if target not in (None, UNTYPED):
-        assert target is not None
-        result(expression, target, known)
-        return target
-    return type_of(expression, known)
+    return _made(expression, target, known)
+
+
+def _made(expression: Expression, target: Type | None, known: Mapping[str, Type]) -> Type:
+    """The type of what an expression makes; raises unless it is the wanted one, if one is."""
+    if target is None or target == UNTYPED:
+        return type_of(expression, known)
+    result(expression, target, known)
+    return target
 
 
 def _key(name: str, bound: Mapping[str, Type], position: Position) -> Type:
@@ -159,11 +152,7 @@ def check_meet(does: Meet, source: Type, other: Type, target: Type | None) -> Ty
     if does.clock.variable == does.other_time:
         fail(does.clock.position, f"{does.other_time} is the time of both: they would have to be equal", "clock")
     shared(does, source, other)
-    if target not in (None, UNTYPED):
-        assert target is not None
-        result(does.result, target, bound)
-        return target
-    return type_of(does.result, bound)
+    return _made(does.result, target, bound)
 
 
 def shared(does: Meet, source: Type, other: Type) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ they say exactly the same. A result that is not a value of its type is none: ``N
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from decimal import ROUND_HALF_UP, Context, Decimal
@@ -18,6 +19,13 @@ from postroom.limits import BODY_BYTES_MAX
 
 #: Enough for every exact sum, product and remainder of two decimals.
 _EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
+#: What Python makes of numbers that are not decimals as we do, but for remainders.
+_PLAIN: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
 _FLOAT_DIGITS = 400  # no float has more, before its point or behind it
 
 
@@ -84,25 +92,18 @@ def _whole(sign: str, left: int, right: int) -> int:
     if sign == "%":
         remainder = abs(left) % abs(right)  # with the sign of the first
         return -remainder if left < 0 else remainder
-    return _integer({"+": left + right, "-": left - right, "*": left * right}[sign])
+    return whole_number(_PLAIN[sign](left, right))
 
 
-def _integer(value: int) -> int:
+def whole_number(value: int) -> int:
+    """A whole number, if it is one of its type."""
     if value not in INTEGERS:
         raise NoValue
     return value
 
 
 def _binary(sign: str, left: float, right: float) -> float:
-    if sign == "%":
-        return _finite(math.fmod(left, right))
-    known: dict[str, Callable[[], float]] = {
-        "+": lambda: left + right,
-        "-": lambda: left - right,
-        "*": lambda: left * right,
-        "/": lambda: left / right,
-    }
-    return _finite(known[sign]())
+    return _finite(math.fmod(left, right) if sign == "%" else _PLAIN[sign](left, right))
 
 
 def _finite(value: float) -> float:
@@ -113,13 +114,14 @@ def _finite(value: float) -> float:
 
 def _exact(sign: str, left: Decimal, right: Decimal) -> Decimal:
     if sign == "/":
-        quotient = _decimal(_EXACT.divide(left, right))
+        quotient = decimal_number(_EXACT.divide(left, right))
         return quotient.quantize(Decimal(1)) if quotient == quotient.to_integral_value() else _EXACT.normalize(quotient)
     works = {"+": _EXACT.add, "-": _EXACT.subtract, "*": _EXACT.multiply, "%": _EXACT.remainder}
-    return _decimal(works[sign](left, right))
+    return decimal_number(works[sign](left, right))
 
 
-def _decimal(value: Decimal) -> Decimal:
+def decimal_number(value: Decimal) -> Decimal:
+    """A decimal, if it is one of its type."""
     fitted = fitting_decimal(value)
     if fitted is None:
         raise NoValue
@@ -149,8 +151,8 @@ def _rounded(value: Any, digits: int, type: str) -> Any:
         exact = Decimal(repr(value))
         return _finite(float(_to_places(exact, min(max(digits, -_FLOAT_DIGITS), _FLOAT_DIGITS))))
     if type == "int":
-        return _integer(int(_to_places(Decimal(value), min(max(digits, -_FLOAT_DIGITS), 0))))
-    return _decimal(_to_places(value, max(digits, -_FLOAT_DIGITS)))
+        return whole_number(int(_to_places(Decimal(value), min(max(digits, -_FLOAT_DIGITS), 0))))
+    return decimal_number(_to_places(value, max(digits, -_FLOAT_DIGITS)))
 
 
 def _to_places(value: Decimal, digits: int) -> Decimal:
@@ -188,15 +190,15 @@ def _replaced(value: str, old: str, new: str) -> str:
 def _absolute(value: Any) -> Any:
     if isinstance(value, Decimal):
         return value.copy_abs()  # Python's abs() would round
-    return _integer(abs(value)) if isinstance(value, int) else abs(value)
+    return whole_number(abs(value)) if isinstance(value, int) else abs(value)
 
 
 def _int(value: Any) -> int:
-    return _integer(int(value))
+    return whole_number(int(value))
 
 
 def _to_decimal(value: Any) -> Decimal:
-    return _decimal(Decimal(repr(value)) if isinstance(value, float) else Decimal(value))
+    return decimal_number(Decimal(repr(value)) if isinstance(value, float) else Decimal(value))
 
 
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {

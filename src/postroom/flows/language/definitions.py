@@ -32,6 +32,11 @@ class Domain:
     name: str
     position: Position
 
+    @property
+    def domain(self) -> str:
+        """The domain that it belongs to, as every statement has one."""
+        return self.name
+
     def __str__(self) -> str:
         return f"domain {self.name}"
 
@@ -197,6 +202,12 @@ class Arc:
     def sources(self) -> tuple[str, ...]:
         """The spaces that it takes events from."""
         return (self.source, self.does.space) if isinstance(self.does, Meet) else (self.source,)
+
+    @property
+    def table(self) -> str | None:
+        """The table whose rows it joins with events."""
+        join = self.does.join if isinstance(self.does, Transform) else None
+        return None if join is None else join.table
 
     def __str__(self) -> str:
         durable = " durable" if self.durable else ""

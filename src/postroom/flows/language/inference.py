@@ -48,7 +48,7 @@ from postroom.flows.language.words import fail
 from postroom.model.definitions import Position
 
 Bound = Mapping[str, Type]
-_ORDERED = (STRING, INT, FLOAT, DECIMAL, DATE, TIMESTAMP)
+ORDERED = (STRING, INT, FLOAT, DECIMAL, DATE, TIMESTAMP)  # types whose values have an order
 
 
 def bind(pattern: Pattern, type: Type, bound: Bound | None = None) -> dict[str, Type]:
@@ -95,7 +95,7 @@ class _Patterns:
             self._condition(condition, type, pattern.position)
 
     def _condition(self, condition: Condition, type: Type, position: Position) -> None:
-        if condition.sign not in ("=", "!=") and type not in _ORDERED:
+        if condition.sign not in ("=", "!=") and type not in ORDERED:
             fail(position, f"values of type {type} have no order, so none is {condition.sign} another", "pattern-type")
         compared(condition.value, type, self.bound)
 

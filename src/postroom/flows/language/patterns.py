@@ -8,13 +8,13 @@ What is printed reads back as the same.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TypeVar
 
 from postroom.flows.language.values import decimal_of
-from postroom.flows.language.words import Words, fail, string
+from postroom.flows.language.words import Words, fail, string, whole
 from postroom.model.definitions import Position
 
 Part = TypeVar("Part")
@@ -198,7 +198,7 @@ def _hidden(pattern: Pattern, *, hidden: bool) -> frozenset[str]:
 
 def _own(pattern: Pattern, others: frozenset[str]) -> Pattern:
     if isinstance(pattern, Variable):
-        kept = tuple(condition for condition in pattern.conditions if others.isdisjoint(_used(condition.value)))
+        kept = tuple(condition for condition in pattern.conditions if others.isdisjoint(used(condition.value)))
         return Variable("" if pattern.name in others else pattern.name, kept, pattern.position)
     if isinstance(pattern, Tag):
         return Tag(pattern.tag, _own(pattern.inside, others), pattern.position)
@@ -209,36 +209,32 @@ def _own(pattern: Pattern, others: frozenset[str]) -> Pattern:
     return pattern
 
 
-def _used(expression: Expression) -> set[str]:
+def used(expression: Expression) -> Iterator[str]:
+    """The variables of an expression, each as often as it stands there."""
     if isinstance(expression, Use):
-        return {expression.name}
-    parts: tuple[Expression, ...] = ()
-    if isinstance(expression, Arithmetic):
-        parts = (expression.left, expression.right)
+        yield expression.name
+    elif isinstance(expression, Arithmetic):
+        yield from used(expression.left)
+        yield from used(expression.right)
     elif isinstance(expression, Call):
-        parts = expression.arguments
+        for argument in expression.arguments:
+            yield from used(argument)
     elif isinstance(expression, MadeTagged):
-        parts = (expression.value,)
+        yield from used(expression.value)
     elif isinstance(expression, Made):
-        parts = tuple(part for _, part in expression.parts)
-    return {name for part in parts for name in _used(part)}
+        for _, part in expression.parts:
+            yield from used(part)
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
 def parse_pattern(text: str, file: str = "pattern") -> Pattern:
-    words = Words(text, file)
-    pattern = read_pattern(words)
-    words.end()
-    return pattern
+    return whole(text, file, read_pattern)
 
 
 def parse_expression(text: str, file: str = "result") -> Expression:
-    words = Words(text, file)
-    expression = read_expression(words)
-    words.end()
-    return expression
+    return whole(text, file, read_expression)
 
 
 def read_pattern(words: Words) -> Pattern:
@@ -287,17 +283,15 @@ def _several(words: Words, closing: str, read: Callable[[Words], Part]) -> tuple
 def _conditions(words: Words, name: str) -> tuple[Condition, ...]:
     """``> 75``, ``> 75 and p < 100`` (the name may be left out), ``between 75 and 100`` (both included)."""
     conditions: list[Condition] = []
-    if words.is_name("between"):
-        words.take()
+    if words.flag("between"):
         conditions.append(Condition(">=", read_expression(words)))
         words.keyword("and")
         conditions.append(Condition("<=", read_expression(words)))
     elif words.is_sign(*_COMPARISONS):
         conditions.append(_condition(words))
-    while conditions and words.is_name("and"):
-        words.take()
-        if name and words.is_name(name):
-            words.take()
+    while conditions and words.flag("and"):
+        if name:
+            words.flag(name)
         conditions.append(_condition(words))
     return tuple(conditions)
 

@@ -68,16 +68,16 @@ class _Reader:
         name = words.name(f"the name of a {keyword.text}")
         if keyword.text == "space":
             type = types.read(words) if words.sign(":") else types.UNTYPED
-            retain = self._flag("retain")
+            retain = words.flag("retain")
             space = Space(name.text, self._domain, type, retain, keyword.position)
-            if self._flag("from"):
+            if words.flag("from"):
                 return replace(space, source=read_outside(words, *SOURCES))
-            return replace(space, sink=read_outside(words, *SINKS)) if self._flag("to") else space
+            return replace(space, sink=read_outside(words, *SINKS)) if words.flag("to") else space
         words.expect(":", f"behind {name.text}")
         if keyword.text == "table":
             type = types.read(words)
             words.keyword("from")
-            collection = self._flag("collection")
+            collection = words.flag("collection")
             if collection:
                 source = words.name("the name of a collection").text
             elif words.next.kind == "string":
@@ -89,7 +89,7 @@ class _Reader:
         words.expect("->", f"behind {source}")
         target = self.space()
         does = self._does()
-        return Arc(name.text, self._domain, source, target, does, self._flag("durable"), keyword.position)
+        return Arc(name.text, self._domain, source, target, does, words.flag("durable"), keyword.position)
 
     def _allow(self) -> Allow:
         words = self._words
@@ -126,12 +126,6 @@ class _Reader:
         words.expect("=>", "and what becomes of an event")
         return replace(begun, result=patterns.read_expression(words))
 
-    def _flag(self, word: str) -> bool:
-        if not self._words.is_name(word):
-            return False
-        self._words.take()
-        return True
-
 
 #: The result of what was read up to it.
 _NO_RESULT = patterns.Made("[", ())
@@ -141,11 +135,10 @@ def read_transform(words: Words) -> Transform | Meet:
     """A pattern, and the table or the space that it joins, up to the result."""
     pattern = patterns.read_pattern(words)
     clock = read_clock(words)
-    if not words.is_name("join"):
+    if not words.flag("join"):
         if clock is not None:
             words.refuse("join and another space")
         return Transform(pattern, _NO_RESULT)
-    words.take()
     name = words.name("the name of a table or a space").text
     other = patterns.read_pattern(words)
     if clock is None:
@@ -163,8 +156,7 @@ def read_collapse(words: Words) -> Collapse:
     """A pattern, keys, a time and a window, up to the result."""
     pattern = patterns.read_pattern(words)
     by: list[str] = []
-    if words.is_name("by"):
-        words.take()
+    if words.flag("by"):
         by.append(words.name("a variable").text)
         while words.sign(","):
             by.append(words.name("a variable").text)

@@ -28,7 +28,7 @@ def rows_of_file(table: Table, file: Path, shown: str) -> Rows:
     try:
         if sent_text(file) is None and file.stat().st_size > COLLECTION_BYTES_MAX:
             raise FileUnreadable(file=shown, why=f"it is larger than {COLLECTION_BYTES_MAX} bytes")
-        return _rows(table, _READERS[file.suffix](file, _columns(table)), shown)
+        return _rows(table, _READERS[file.suffix](file, columns(table)), shown)
     except KeyError:
         kinds = ", ".join(_READERS)
         raise FileUnreadable(file=shown, why=f"a table is read from {kinds}, not from {file.suffix!r}") from None
@@ -42,7 +42,7 @@ def rows_of_file(table: Table, file: Path, shown: str) -> Rows:
 
 def rows_of_documents(table: Table, documents: Sequence[str]) -> Rows:
     """The rows of XML documents: every element that has an element for each column, the outermost first."""
-    names = _columns(table)
+    names = columns(table)
     rows: list[Mapping[str, Any]] = []
     for document in documents:
         todo = [parse_xml(document)]
@@ -57,7 +57,7 @@ def rows_of_documents(table: Table, documents: Sequence[str]) -> Rows:
 
 
 def _rows(table: Table, given: Iterable[Mapping[str, Any]], shown: str) -> Rows:
-    type, names, rows = _type(table), _columns(table), []
+    type, names, rows = _type(table), columns(table), []
     for number, row in enumerate(given, 1):
         if number > TABLE_ROWS_MAX:
             raise FileUnreadable(file=shown, why=f"it has more than {TABLE_ROWS_MAX} rows")
@@ -76,7 +76,7 @@ def _rows(table: Table, given: Iterable[Mapping[str, Any]], shown: str) -> Rows:
 
 def file_of_rows(table: Table, rows: Rows) -> bytes:
     """A file of a table's kind with these rows."""
-    names = _columns(table)
+    names = columns(table)
     objects = [dict(zip(names, row, strict=True)) for row in rows]
     suffix = Path(table.source).suffix
     if suffix == ".parquet":
@@ -118,7 +118,8 @@ def _text(value: Any) -> str:
     return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
 
 
-def _columns(table: Table) -> list[str]:
+def columns(table: Table) -> list[str]:
+    """The names of a table's columns, in their order."""
     type = _type(table)
     return [label(type, place) for place in range(len(type.fields))]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from postroom.flows.language.words import Words, fail
+from postroom.flows.language.words import Words, fail, whole
 
 #: Table 1 has the first three; the meta-space uses boolean; the rest is what business messages are made of.
 SCALARS = ("atom", "string", "int", "boolean", "float", "decimal", "date", "timestamp")
@@ -101,10 +101,7 @@ def accepts(wanted: Type, given: Type) -> bool:
 
 
 def parse(text: str, file: str = "type") -> Type:
-    words = Words(text, file)
-    type = read(words)
-    words.end()
-    return type
+    return whole(text, file, read)
 
 
 def read(words: Words) -> Type:

@@ -15,9 +15,9 @@ from typing import Any
 
 from postroom.errors import EventInvalid, FlowInvalid
 from postroom.flows.language.types import Bag, List, Scalar, Tuple, Type, Union
-from postroom.flows.language.words import Words, fail, string
+from postroom.flows.language.words import Words, fail, string, whole
 from postroom.limits import DECIMAL_EXPONENT_MAX
-from postroom.model.body import is_text
+from postroom.model.body import is_text, json_text
 
 INTEGERS = range(-(2**63), 2**63)
 DECIMAL_DIGITS, DECIMAL_PLACES = 38, 18  # of which Spark can compare every one
@@ -58,9 +58,7 @@ def parse_event(text: str, type: Type, space: str) -> Any:
         given = json.loads(text, parse_float=decimal_of, object_pairs_hook=object_of)
     except ValueError:
         try:
-            words = Words(text, "event")
-            literal = read_literal(words)
-            words.end()
+            literal = whole(text, "event", read_literal)
         except FlowInvalid as error:
             (problem,) = error.facts["problems"]
             where = f"{problem.position.line}:{problem.position.column}"
@@ -354,7 +352,7 @@ def _place(value: Any, type: Type, written: bool) -> Any:
 
 def canonical(value: Any, type: Type) -> str:
     """The one JSON text of a value."""
-    return json.dumps(as_json(value, type), ensure_ascii=False, separators=(",", ":"))
+    return json_text(as_json(value, type))
 
 
 def as_json(value: Any, type: Type) -> Any:

@@ -105,18 +105,14 @@ Window = Every | Session | Until | LastEvents
 def read_clock(words: Words) -> Clock | None:
     """``at t late 10 seconds``, if it comes next."""
     position = words.next.position
-    if not words.is_name("at"):
+    if not words.flag("at"):
         return None
-    words.take()
     variable = words.name("the variable that has the time of an event").text
     return Clock(variable, read_lateness(words), position)
 
 
 def read_lateness(words: Words) -> Duration:
-    if not words.is_name("late"):
-        return NO_TIME
-    words.take()
-    return read_duration(words)
+    return read_duration(words) if words.flag("late") else NO_TIME
 
 
 def read_window(words: Words) -> Window | None:
@@ -132,8 +128,7 @@ def read_window(words: Words) -> Window | None:
     if keyword == "over":
         return _last_events(words, position)
     step = length = _some(words)
-    if words.is_name("over"):
-        words.take()
+    if words.flag("over"):
         length = _some(words)
     if not step.micros <= length.micros <= step.micros * FLOW_WINDOWS_MAX:
         what = f"windows of {length} each {step}: the length is 1 to {FLOW_WINDOWS_MAX} times the step"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from itertools import islice
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from postroom.errors import FlowInvalid
 from postroom.limits import FLOW_DEPTH_MAX, FLOW_WORDS_MAX
@@ -13,6 +14,7 @@ from postroom.model.body import is_text
 from postroom.model.definitions import Problem, refuse
 from postroom.model.words import END, Lexicon, Word, WordReader
 
+T = TypeVar("T")
 _PIECES = re.compile(
     r"""(?P<blank>[ \t\r\f\ufeff\n]+ | \#[^\n]*)
       | (?P<string>"(?:[^"\\\n]|\\.)*")
@@ -55,6 +57,13 @@ class Words(WordReader):
         """Take one of these signs, if it comes next."""
         return self.take() if self.is_sign(*signs) else None
 
+    def flag(self, name: str) -> bool:
+        """Take a name, if it comes next."""
+        found = self.is_name(name)
+        if found:
+            self.take()
+        return found
+
     def expect(self, sign: str, what: str) -> Word:
         if not self.is_sign(sign):
             self.refuse(f"{sign!r} {what}")
@@ -84,6 +93,14 @@ class Words(WordReader):
 
     def higher(self) -> None:
         self._depth -= 1
+
+
+def whole(text: str, file: str, read: Callable[[Words], T]) -> T:
+    """What a text says from its beginning to its end."""
+    words = Words(text, file)
+    value = read(words)
+    words.end()
+    return value
 
 
 def string(word: Word) -> str:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from postroom.flows.evaluation.sql import Sql, quoted, text
+from postroom.flows.evaluation.sql import Sql, fields_of, quoted, text
 from postroom.flows.language.types import Scalar, Tuple, Type, Union
-from postroom.flows.language.values import label
 
 _RAW = {"int": "bigint", "boolean": "boolean", "float": "double"}
 _DECIMAL = r"^-?(0|[1-9][0-9]{0,19})([.][0-9]{1,18})?$"
@@ -37,7 +36,7 @@ def fits(line: Sql, raw: Sql, type: Type) -> Sql:
 def event_of_raw(raw: Sql, type: Type) -> Sql:
     """The event of a line that fits."""
     if isinstance(type, Tuple | Union):
-        fields = [f"{text(name)}, {event_of_raw(f'{raw}.{quoted(name)}', of)}" for name, of in _fields(type)]
+        fields = [f"{text(name)}, {event_of_raw(f'{raw}.{quoted(name)}', of)}" for name, of in fields_of(type)]
         return f"IF({raw} IS NULL, NULL, named_struct({', '.join(fields)}))"
     assert isinstance(type, Scalar)
     if type.name == "timestamp":
@@ -48,30 +47,24 @@ def event_of_raw(raw: Sql, type: Type) -> Sql:
 def _raw_type(type: Type) -> str | None:
     if isinstance(type, Scalar):
         return _RAW.get(type.name, "string")
-    if not isinstance(type, Tuple | Union) or not _fields(type):
+    if not isinstance(type, Tuple | Union) or not fields_of(type):
         return None
-    parts = [(name, _raw_type(of)) for name, of in _fields(type)]
+    parts = [(name, _raw_type(of)) for name, of in fields_of(type)]
     if any(of is None for _, of in parts):
         return None
     return f"struct<{', '.join(f'{quoted(name)}: {of}' for name, of in parts)}>"
 
 
-def _fields(type: Tuple | Union) -> list[tuple[str, Type]]:
-    if isinstance(type, Union):
-        return [(str(tag.name), tag.type) for tag in type.tags]
-    return [(label(type, place), field.type) for place, field in enumerate(type.fields)]
-
-
 def _conditions(value: Sql, type: Type) -> Iterator[Sql]:
     if isinstance(type, Union):
-        tags = [f"{value}.{quoted(name)}" for name, _ in _fields(type)]
+        tags = [f"{value}.{quoted(name)}" for name, _ in fields_of(type)]
         yield " + ".join(f"IF({tag} IS NULL, 0, 1)" for tag in tags) + " = 1"
-        for tag, (_, of) in zip(tags, _fields(type), strict=True):
+        for tag, (_, of) in zip(tags, fields_of(type), strict=True):
             yield f"({tag} IS NULL OR ({' AND '.join(_conditions(tag, of))}))"
         return
     yield f"{value} IS NOT NULL"
     if isinstance(type, Tuple):
-        for name, of in _fields(type):
+        for name, of in fields_of(type):
             yield from _conditions(f"{value}.{quoted(name)}", of)
         return
     assert isinstance(type, Scalar)

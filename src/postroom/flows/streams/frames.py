@@ -17,7 +17,7 @@ from postroom.flows.evaluation.plans import table_frame
 from postroom.flows.evaluation.sql import Sql, body_of, event_of, text
 from postroom.flows.evaluation.worker import NO_PLACE
 from postroom.flows.graph.versions import RoomGraph
-from postroom.flows.language.definitions import Space, Transform
+from postroom.flows.language.definitions import Space
 from postroom.flows.language.outside import FILES, JSON, KAFKA, RATE, Outside
 from postroom.flows.language.types import Tuple, Type
 from postroom.flows.language.values import label
@@ -239,8 +239,8 @@ class BatchFrames:
             yield f"WHEN space = {text(name)} THEN {text(goal_name(name))}"
 
     def _tables(self, network: ArcNetwork, space: str) -> dict[str, DataFrame]:
-        joins = [step.arc.does.join for step in network.ways(space) if isinstance(step.arc.does, Transform)]
-        return {join.table: table_frame(self.spark, self.room_graph, join.table) for join in joins if join is not None}
+        names = {step.arc.table for step in network.ways(space)}
+        return {name: table_frame(self.spark, self.room_graph, name) for name in names if name is not None}
 
 
 def goal_name(space: str) -> str:

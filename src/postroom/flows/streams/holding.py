@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from postroom.errors import LeaseLost, PostroomError, StreamCheckpoint
+from postroom.engine.beating import beating
+from postroom.errors import PostroomError, StreamCheckpoint
 from postroom.flows.graph.streamed import behind
 from postroom.flows.graph.versions import RoomGraphs
-from postroom.flows.language.definitions import Collapse, Meet
+from postroom.flows.language.definitions import Stateful
 from postroom.limits import ENGINE_LEASE_SECONDS
 from postroom.store.files.disk import write_whole
 from postroom.store.kernel.base import Store
@@ -63,28 +63,15 @@ class StreamHold:
         """Hold the stream; ``lost`` is called if another process has taken it."""
         transact = self._store.transact
         self._number = transact("lease", lambda tx: tx.leases.acquire(self._lease, self._owner, ENGINE_LEASE_SECONDS))
-        ended = threading.Event()
-        beat = threading.Thread(target=self._renew, args=(ended, lost), name="postroom-stream", daemon=True)
-        beat.start()
         try:
-            yield
+            with beating(self._store, self._renew, lost):
+                yield
         finally:
-            ended.set()
-            beat.join()
             if not self._store.stopped:
                 transact("release-lease", lambda tx: tx.leases.release(self._lease, self._number))
 
-    def _renew(self, ended: threading.Event, lost: Callable[[PostroomError], None]) -> None:
-        while not ended.wait(ENGINE_LEASE_SECONDS / 3):
-            try:
-                self._store.transact(
-                    "lease", lambda tx: tx.leases.renew(self._lease, self._number, ENGINE_LEASE_SECONDS)
-                )
-            except LeaseLost as error:
-                lost(error)
-                return
-            except PostroomError:  # busy or gone for a moment: there are more turns before the lease runs out
-                continue
+    def _renew(self) -> None:
+        self._store.transact("lease", lambda tx: tx.leases.renew(self._lease, self._number, ENGINE_LEASE_SECONDS))
 
     # --- the checkpoint ---
 
@@ -144,7 +131,7 @@ class StreamHold:
             graph = self._room_graphs.now(tx)
             reached = behind(graph.running, self.sources)
             for arc, *_ in graph.running.arcs.values():
-                if isinstance(arc.does, Collapse | Meet) and arc.source in reached:
+                if isinstance(arc.does, Stateful) and arc.source in reached:
                     tx.arc_states.forget(graph.state_name(arc))
             if tx.streams.find(self.name) is not None:
                 tx.streams.remove(self.name)

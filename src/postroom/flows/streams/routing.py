@@ -13,7 +13,7 @@ from postroom.flows.evaluation.folding import States
 from postroom.flows.evaluation.states import Begin, StatefulArc, stateful_arcs
 from postroom.flows.graph.versions import RoomGraph
 from postroom.flows.language.codecs import reader, writer
-from postroom.flows.language.definitions import Collapse, Meet
+from postroom.flows.language.definitions import Plain
 from postroom.flows.language.types import Type
 
 
@@ -149,7 +149,7 @@ class Router:
             known = _Space(
                 _Codec.of(spaces[space].type),
                 ends.sinks(space) or ends.stored(space),
-                any(not isinstance(arc.does, Collapse | Meet) for arc in self._graph.running.outgoing().get(space, ())),
+                any(isinstance(arc.does, Plain) for arc in self._graph.running.outgoing().get(space, ())),
                 arcs,
             )
             self._spaces[space] = known

@@ -28,7 +28,6 @@ from postroom.flows.streams.ledger import Done, Ledger, Waits
 from postroom.limits import STREAM_HELD_SECONDS
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Admit
-from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.endpoints import Endpoint
 from postroom.store.tables.streams import Stream
 
@@ -124,10 +123,7 @@ class StreamRun:
     # --- the query ---
 
     def _now(self) -> tuple[RoomGraph, dict[str, Endpoint]]:
-        def work(tx: Transaction) -> tuple[RoomGraph, dict[str, Endpoint]]:
-            return self._room_graphs.now(tx), tx.endpoints.all()
-
-        return self._store.read(work)
+        return self._store.read(lambda tx: (self._room_graphs.now(tx), tx.endpoints.all()))
 
     def _spaces(self, graph: RoomGraph) -> list[Space]:
         """The sources that a graph gives this stream."""

@@ -200,15 +200,11 @@ class Kept:
         return mailbox(self.counter.station) if self.counter.way is Way.TAKES else self.queue
 
 
-class Counters:
-    """The counters of a room, read once per version of its definitions."""
+class Counters(ByVersion[tuple[int, list[Kept]]]):
+    """The counters of a room, with the version since which it is so."""
 
     def __init__(self) -> None:
-        self._known = ByVersion(lambda tx: (tx.definitions.version(), kept(tx)))
-
-    def now(self, tx: Transaction) -> tuple[int, list[Kept]]:
-        """With the version since which it is so."""
-        return self._known.now(tx)
+        super().__init__(lambda tx: (tx.definitions.version(), kept(tx)))
 
 
 def kept(tx: Transaction, version: int | None = None) -> list[Kept]:

@@ -6,9 +6,8 @@ that does not fit leads to an error message. No Spark: sending a message to a wo
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,13 +21,13 @@ from postroom.engine.steps import attempts
 from postroom.engine.steps.attempts import Tries
 from postroom.engine.steps.effects import Document, Failed
 from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body
-from postroom.engine.steps.stage import Result, Turn
+from postroom.engine.steps.stage import Result, Stage, Turn
 from postroom.engine.steps.step import in_use, releases
 from postroom.errors import BodyError, BodyMismatch, NodeDown
 from postroom.limits import COUNTER_MESSAGES, NODE_PAUSE_SECONDS, STEP_BYTES_MAX
-from postroom.model.body import Format, check_text
+from postroom.model.body import Format, check_text, json_text
 from postroom.model.key import key_text
-from postroom.model.message import NO_PROPERTIES, SPHERE, Draft, Stored
+from postroom.model.message import NO_PROPERTIES, SPHERE, Draft, Stored, properties_text
 from postroom.model.views import record
 from postroom.stations.counters.definitions import Counter, Counters, Kept, Way
 from postroom.stations.forms.catalog import Edition, Forms
@@ -39,7 +38,6 @@ from postroom.stations.mail import mail
 from postroom.stations.places import desk
 from postroom.stations.places.network import CONTROL, Network
 from postroom.stations.places.postmarks import Postmarks, properties
-from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Batch, Change, Put, Stale, Take
 from postroom.store.kernel.handling import New
 from postroom.store.kernel.message_rows import State
@@ -52,8 +50,8 @@ _PAUSE_SECONDS = 0.05  # between two looks whether functions have answered
 _FILL_SECONDS = 0.5  # that forms are filled in before some are handed over
 
 
-class CounterStage:
-    """A stage of the engine."""
+class CounterStage(Stage):
+    """A stage of the engine. Nothing here runs on Spark."""
 
     def __init__(self, network: Network, counters: Counters) -> None:
         self._network = network
@@ -89,12 +87,6 @@ class CounterStage:
     def shown(self, tx: Transaction) -> list[CounterShown]:
         """Every counter, in the order of definition."""
         return [shown(tx, kept) for kept in self._counters.now(tx)[1]]
-
-    def worker_module(self, store: Store) -> str:
-        return ""
-
-    def keep_warm(self, store: Store, spark: Callable[[], object]) -> None:
-        """Nothing here runs on Spark."""
 
     def _run(self, turn: Turn, version: int, some: Sequence[Kept]) -> Generator[Result]:
         """One step of each counter: then others have their turn."""
@@ -371,14 +363,13 @@ class _CounterStep:
             return made
         key, body = made
         marks = properties(Postmarks(edition.version, sphere=sphere_of(stored)))
-        about = {"counter": counter.name, "from": stored.queue, "cause": key_text(stored.key)}
-        detail = json.dumps(about, ensure_ascii=False, separators=(",", ":"))
+        detail = json_text({"counter": counter.name, "from": stored.queue, "cause": key_text(stored.key)})
         return New(key, box, edition.form.name, marks, body, stored.key, self._actor, detail)
 
     # --- from a mailbox into a queue ---
 
     def _giving(self, taken: Sequence[Stored], goal: Queue) -> list[Put | Failure]:
-        drafts = [Draft(stored.body, stored.format, stored.type, _with_sphere(sphere_of(stored))) for stored in taken]
+        drafts = [Draft(stored.body, stored.format, stored.type, _in_its_sphere(stored)) for stored in taken]
         made: list[Put | Failure] = []
         with suppress(BodyError):  # then each is asked for alone
             made = list(self._let_in(goal, drafts))
@@ -423,7 +414,7 @@ class _CounterStep:
     def _error(self, failure: Failure, stored: Stored, errors: Queue) -> Put:
         document = Document(stored.key, stored.format, stored.type, stored.body)
         body = error_body(failure, stored.queue, stored.key, document)
-        return Put(errors, Draft(body, "xml", None, _with_sphere(sphere_of(stored))), stored.key, self._actor)
+        return Put(errors, Draft(body, "xml", None, _in_its_sphere(stored)), stored.key, self._actor)
 
     def _write(self, source: Queue, goal: Queue, taken: Sequence[Stored]) -> None:
         tx = self._tx
@@ -444,6 +435,7 @@ def _is_closed(tx: Transaction, queue: Queue) -> bool:
     return not queue.accepts or in_use(tx, queue)
 
 
-def _with_sphere(sphere: str | None) -> str:
+def _in_its_sphere(stored: Stored) -> str:
     """What follows from a message of a sphere belongs to it, too."""
-    return NO_PROPERTIES if sphere is None else json.dumps({SPHERE: sphere}, ensure_ascii=False, separators=(",", ":"))
+    sphere = sphere_of(stored)
+    return NO_PROPERTIES if sphere is None else properties_text({SPHERE: sphere})

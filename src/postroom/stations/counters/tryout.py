@@ -8,7 +8,7 @@ from functools import partial
 
 from postroom.engine.steps.effects import Document, Enqueue
 from postroom.engine.steps.failures import error_message
-from postroom.engine.steps.tryout import Tried
+from postroom.engine.steps.tryout import Tried, begins
 from postroom.errors import BodyError
 from postroom.limits import PAGE_ROWS
 from postroom.model.key import key_text
@@ -28,7 +28,7 @@ from postroom.store.kernel.transaction import Transaction
 def tried(store: Store, office: Office, since: datetime | None, admit: Admit) -> Iterator[Tried]:
     """Every message that waits before a proposed counter, in its order."""
     subject, forms = store.read(lambda tx: (proposed_counters(tx, office), proposed_forms(tx, office)))
-    first = 0 if since is None else int(since.timestamp() * 1_000_000)
+    first = begins(since)
     for counter in office.counters:
         kept = Kept(counter, subject.place(counter), 0)
         edition = forms.get(counter.type or "")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from postroom.errors import FunctionUnknown, TypeUnknown
 from postroom.model.definitions import Definition, Loaded, nearest
 from postroom.stations.forms import functions
-from postroom.stations.forms.form import Form, Rule
-from postroom.stations.forms.reader import AUTOMATIC, parse
+from postroom.stations.forms.form import Form
+from postroom.stations.forms.reader import parse
 from postroom.stations.versions import ByVersion, load
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.types import define_type
@@ -60,9 +60,8 @@ def check(forms: Sequence[Form]) -> None:
     """What can only be checked where the forms are to be used: every function is there."""
     for form in forms:
         for field in form.fields:
-            ours = field.rule is Rule.AUTOMATIC and field.function and field.function not in AUTOMATIC
-            if ours and field.function and functions.find(field.function) is None:
-                raise FunctionUnknown(where=str(field.position), function=field.function)
+            if field.registered and functions.find(field.registered) is None:
+                raise FunctionUnknown(where=str(field.position), function=field.registered)
 
 
 def load_within(tx: Transaction, forms: Sequence[Form], files: Sequence[str]) -> Loaded:

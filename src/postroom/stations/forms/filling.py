@@ -166,12 +166,11 @@ def _value(form: Form, field: FormField, value: Any) -> FieldValue:
     try:
         typed = form.type.value(field.name, value)
     except BodyMismatch as error:
-        raise FieldRefused(type=form.name, field=field.name, why=str(error.facts["why"])) from None
+        raise _refused(form, field, str(error.facts["why"])) from None
     if field.kind is Kind.INT:
         for number in typed if isinstance(typed, tuple) else (typed,):
             if isinstance(number, int) and not INT_MIN <= number <= INT_MAX:
-                why = f"it takes whole numbers from {INT_MIN} to {INT_MAX}"
-                raise FieldRefused(type=form.name, field=field.name, why=why)
+                raise _refused(form, field, f"it takes whole numbers from {INT_MIN} to {INT_MAX}")
     return typed
 
 
@@ -191,30 +190,25 @@ def _worked_out(form: Form, given: dict[str, Any]) -> dict[str, FieldValue]:
     """The typed values of all fields, those of functions from the others."""
     record = {field.name: _value(form, field, given.get(field.name)) for field in form.fields}
     for field in form.fields:
-        if field.rule is not Rule.AUTOMATIC or not is_ours(field.function):
+        function = field.registered
+        if function is None:
             continue
-        assert field.function is not None
-        known = functions.find(field.function)
+        known = functions.find(function)
         if known is None:
-            raise FunctionFailed(type=form.name, field=field.name, function=field.function, why="it is not registered")
+            raise FunctionFailed(type=form.name, field=field.name, function=function, why="it is not registered")
         others = {name: value for name, value in record.items() if name != field.name}
         try:
-            answer = _plain(functions.called(field.function, known, others))
+            answer = _plain(functions.called(function, known, others))
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
-            raise FunctionFailed(type=form.name, field=field.name, function=field.function, why=why) from error
+            raise FunctionFailed(type=form.name, field=field.name, function=function, why=why) from error
         record[field.name] = _value(form, field, answer)
     return record
 
 
 def asks_functions(form: Form) -> bool:
     """Whether to fill it in, code of others is run: it may take its time, so nobody may wait for it meanwhile."""
-    return any(field.rule is Rule.AUTOMATIC and is_ours(field.function) for field in form.fields)
-
-
-def is_ours(function: str | None) -> bool:
-    """Whether a function is registered by whoever runs the room, and not the system's."""
-    return function not in (None, "key", "date", "time", "signature")
+    return any(field.registered for field in form.fields)
 
 
 def body_of(record: Mapping[str, FieldValue]) -> str:

@@ -19,8 +19,8 @@ from postroom.errors import BodyError, FunctionFailed
 from postroom.model.types import plain
 from postroom.stations.forms import functions
 from postroom.stations.forms.catalog import Edition
-from postroom.stations.forms.filling import created, is_ours
-from postroom.stations.forms.form import Form, Rule
+from postroom.stations.forms.filling import created
+from postroom.stations.forms.form import Form
 from postroom.stations.forms.reader import parse
 
 _attendants = BoundedProcesses("postroom.stations.forms.filling_process")
@@ -29,7 +29,8 @@ _attendants = BoundedProcesses("postroom.stations.forms.filling_process")
 def created_apart(edition: Edition, given: Mapping[str, Any], key: int, station: str, now: int) -> str:
     """As ``created``, in a process apart if functions of users have to be called."""
     form = edition.form
-    known = {name: function for name in _functions(form) if (function := functions.find(name)) is not None}
+    names = [field.registered for field in form.fields if field.registered]
+    known = {name: function for name in names if (function := functions.find(name)) is not None}
     if not known:
         return created(edition, given, key, station, now)
     modules = {module for function in known.values() if (module := _module(function)) is not None}
@@ -49,16 +50,8 @@ def created_apart(edition: Edition, given: Mapping[str, Any], key: int, station:
     return str(answer)
 
 
-def _functions(form: Form) -> list[str]:
-    return [
-        field.function
-        for field in form.fields
-        if field.rule is Rule.AUTOMATIC and field.function and is_ours(field.function)
-    ]
-
-
 def _fields(form: Form) -> str:
-    return ", ".join(field.name for field in form.fields if field.rule is Rule.AUTOMATIC and is_ours(field.function))
+    return ", ".join(field.name for field in form.fields if field.registered)
 
 
 def _module(function: functions.Function) -> str | None:

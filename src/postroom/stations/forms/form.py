@@ -27,6 +27,10 @@ class Rule(StrEnum):
     AUTOMATIC = "automatic"  # by the system
 
 
+#: What an automatic field may be, with the kind that its values have. Others are registered functions.
+AUTOMATIC = {"key": Kind.KEY, "date": Kind.DATE, "time": Kind.TIME, "signature": Kind.STRING}
+
+
 @dataclass(frozen=True, slots=True)
 class FormField:
     name: str
@@ -35,6 +39,11 @@ class FormField:
     function: str | None = None  # what an automatic field is
     many: bool = False
     position: Position = field(default=Position("form", 1), compare=False)
+
+    @property
+    def registered(self) -> str | None:
+        """The function that writes it, if that is one which whoever runs the room has registered."""
+        return self.function if self.rule is Rule.AUTOMATIC and self.function not in AUTOMATIC else None
 
     def __str__(self) -> str:
         kind = f"list of {self.kind}" if self.many else str(self.kind)

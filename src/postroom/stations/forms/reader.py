@@ -28,13 +28,11 @@ from postroom.model.types import Kind
 from postroom.stations.counters import definitions as counters
 from postroom.stations.counters.definitions import Counter
 from postroom.stations.forms.drawing import Line
-from postroom.stations.forms.form import Form, FormField, Rule
+from postroom.stations.forms.form import AUTOMATIC, Form, FormField, Rule
 from postroom.stations.forms.quoting import INSIDE
 from postroom.stations.procedures.definitions import Procedure
 from postroom.stations.procedures.language import procedures
 
-#: What an automatic field may be, with the kind that its values have. Others are registered functions.
-AUTOMATIC = {"key": Kind.KEY, "date": Kind.DATE, "time": Kind.TIME, "signature": Kind.STRING}
 _LIST = ("list", "of")
 _UNCOMMENTED = re.compile(rf'(?:[^#"]|"{INSIDE}"|")*')
 
@@ -85,7 +83,7 @@ def without_comment(row: str) -> str:
 
 def parse(text: str, file: str) -> tuple[Form, ...]:
     """The forms of a text, in their order, checked."""
-    forms = tuple(_Reader(text, file).forms())
+    forms = tuple(_forms(text, file))
     problems = [Problem(position, what, rule) for form in forms for position, what, rule in _problems(form)]
     _refuse_if(problems + _twice("type", forms))
     return forms
@@ -96,21 +94,21 @@ def unfinished(text: str, file: str) -> Form | None:
 
     What cannot be read is left out, and a blank without a field is free text. Nothing can be made with it.
     """
-    reader, name = _Reader(text, file), ""
+    name = ""
     lines: list[Line] = []
     fields: dict[str, FormField] = {}
     for number, row in enumerate(text.splitlines(), 1):
         words, position = without_comment(row).split(), Position(file, number)
         if row.strip().startswith("|"):
             with suppress(FormInvalid):
-                lines.append(reader._line(row.strip(), position))
+                lines.append(_line(row.strip(), position))
         elif words[:1] == ["type"]:
             if name:
                 break
             name = " ".join(words[1:])
         elif words[:1] == ["field"]:
             with suppress(FormInvalid):
-                field = reader._field(words[1:], position)
+                field = _field(words[1:], position)
                 fields.setdefault(field.name, field)
     drawn = dict.fromkeys(blank.name for line in lines for blank in line.blanks)
     every = [fields.get(label) or FormField(label, Kind.STRING, Rule.FREE) for label in drawn]
@@ -137,68 +135,63 @@ def _fail(position: Position, what: str, rule: str) -> NoReturn:
     refuse(FormInvalid, [Problem(position, what, rule)])
 
 
-class _Reader:
-    def __init__(self, text: str, file: str) -> None:
-        self._rows = text.splitlines()
-        self._file = file
+def _forms(text: str, file: str) -> Iterator[Form]:
+    name, start = "", Position(file, 1)
+    lines: list[Line] = []
+    fields: list[FormField] = []
+    indexes: list[str] = []
+    for number, row in enumerate(text.splitlines(), 1):
+        position = Position(file, number, len(row) - len(row.lstrip()) + 1)
+        if row.strip().startswith("|"):
+            _check_inside(name, position, "a template")
+            lines.append(_line(row.strip(), position))
+            continue
+        words = without_comment(row).split()
+        if not words:
+            continue
+        if words[0] == "type":
+            if name:
+                yield Form(name, tuple(lines), tuple(fields), tuple(indexes), start)
+            name, start, lines, fields, indexes = " ".join(words[1:]), position, [], [], []
+            if not name:
+                _fail(position, "a type has a name", "syntax")
+        elif words[0] == "field":
+            _check_inside(name, position, "a field")
+            fields.append(_field(words[1:], position))
+        elif words[0] == "index":
+            _check_inside(name, position, "an index")
+            indexes.append(" ".join(words[1:]))
+        else:
+            what = f"type, field, index, procedure, counter or a line of a template, not {words[0]!r}"
+            _fail(position, what, "syntax")
+    if name:
+        yield Form(name, tuple(lines), tuple(fields), tuple(indexes), start)
 
-    def forms(self) -> Iterator[Form]:
-        name, start = "", Position(self._file, 1)
-        lines: list[Line] = []
-        fields: list[FormField] = []
-        indexes: list[str] = []
-        for number, row in enumerate(self._rows, 1):
-            position = Position(self._file, number, len(row) - len(row.lstrip()) + 1)
-            if row.strip().startswith("|"):
-                self._inside(name, position, "a template")
-                lines.append(self._line(row.strip(), position))
-                continue
-            words = without_comment(row).split()
-            if not words:
-                continue
-            if words[0] == "type":
-                if name:
-                    yield Form(name, tuple(lines), tuple(fields), tuple(indexes), start)
-                name, start, lines, fields, indexes = " ".join(words[1:]), position, [], [], []
-                if not name:
-                    _fail(position, "a type has a name", "syntax")
-            elif words[0] == "field":
-                self._inside(name, position, "a field")
-                fields.append(self._field(words[1:], position))
-            elif words[0] == "index":
-                self._inside(name, position, "an index")
-                indexes.append(" ".join(words[1:]))
-            else:
-                _fail(
-                    position,
-                    f"type, field, index, procedure, counter or a line of a template, not {words[0]!r}",
-                    "syntax",
-                )
-        if name:
-            yield Form(name, tuple(lines), tuple(fields), tuple(indexes), start)
 
-    def _inside(self, name: str, position: Position, what: str) -> None:
-        if not name:
-            _fail(position, f"{what} belongs to a type: begin with type NAME", "type-missing")
+def _check_inside(name: str, position: Position, what: str) -> None:
+    if not name:
+        _fail(position, f"{what} belongs to a type: begin with type NAME", "type-missing")
 
-    def _line(self, row: str, position: Position) -> Line:
-        if len(row) < 2 or not row.endswith("|"):
-            _fail(position, "a line of a template stands between two bars", "syntax")
-        if len(row) > 10 * FORM_COLUMNS_MAX:  # looking for blanks would take long
-            what = f"a line of the template has {len(row)} characters; at most {FORM_COLUMNS_MAX}"
-            _fail(position, what, "form-size")
-        return Line.of(row[1:-1])
 
-    def _field(self, words: Sequence[str], position: Position) -> FormField:
-        """``NAME KIND RULE [FUNCTION]``; a name may have blanks, so the kind and the rule behind it end it."""
-        for place in range(1, len(words) - 1):
-            many = tuple(words[place : place + 2]) == _LIST
-            kind, *rest = words[place + 2 * many :] or [""]
-            if kind in list(Kind) and rest and rest[0] in list(Rule):
-                function = " ".join(rest[1:]) or None
-                return FormField(" ".join(words[:place]), Kind(kind), Rule(rest[0]), function, many, position)
-        what = f"field NAME KIND RULE: a kind is one of {', '.join(Kind)}, a rule one of {', '.join(Rule)}"
-        _fail(position, what, "syntax")
+def _line(row: str, position: Position) -> Line:
+    if len(row) < 2 or not row.endswith("|"):
+        _fail(position, "a line of a template stands between two bars", "syntax")
+    if len(row) > 10 * FORM_COLUMNS_MAX:  # looking for blanks would take long
+        what = f"a line of the template has {len(row)} characters; at most {FORM_COLUMNS_MAX}"
+        _fail(position, what, "form-size")
+    return Line.of(row[1:-1])
+
+
+def _field(words: Sequence[str], position: Position) -> FormField:
+    """``NAME KIND RULE [FUNCTION]``; a name may have blanks, so the kind and the rule behind it end it."""
+    for place in range(1, len(words) - 1):
+        many = tuple(words[place : place + 2]) == _LIST
+        kind, *rest = words[place + 2 * many :] or [""]
+        if kind in list(Kind) and rest and rest[0] in list(Rule):
+            function = " ".join(rest[1:]) or None
+            return FormField(" ".join(words[:place]), Kind(kind), Rule(rest[0]), function, many, position)
+    what = f"field NAME KIND RULE: a kind is one of {', '.join(Kind)}, a rule one of {', '.join(Rule)}"
+    _fail(position, what, "syntax")
 
 
 def _problems(form: Form) -> Iterator[tuple[Position, str, str]]:

@@ -6,7 +6,7 @@ commits (``postroom.store.kernel.transfers``). After a crash, the next call fini
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -97,16 +97,9 @@ def get_these(network: Network, station: str, node: str, keys: Sequence[int]) ->
     recover(network, node)
 
     def work(tx: Transaction) -> list[Parcel]:
-        box, parcels = desk.mailbox_of(tx, station), []
-        for key in dict.fromkeys(keys):
-            stored = tx.messages.find(key)
-            if stored is None or stored.queue != box.name:
-                where = f"it is not in the mailbox; find it with: postroom locate {key_text(key)}"
-                raise MessageElsewhere(key=key_text(key), station=station, where=where)
-            if not stored.sound:
-                raise StoreCorrupt(why=f"message {key_text(key)} does not match its hash")
-            parcels.append(_get_one(tx, box, stored, station, node))
-        return parcels
+        box = desk.mailbox_of(tx, station)
+        mail = [own(tx, box, station, key, "it is not in the mailbox; ") for key in dict.fromkeys(keys)]
+        return [_get_one(tx, box, stored, station, node) for stored in mail]
 
     with network.control.acting(station):
         parcels = network.control.transact("get", work)
@@ -170,8 +163,13 @@ def deliver(network: Network, source: Store, parcels: Sequence[Parcel]) -> dict[
     actors = source.read(lambda tx: {p.stored.key: tx.journal.actor_of(p.stored.position) for p in parcels})
 
     def arrive() -> dict[int, int]:
-        with target.acting(whose):
-            return _at(node, lambda: target.transact("arrive", lambda tx: _arrive(tx, parcels, actors)))
+        try:
+            with target.acting(whose):
+                return target.transact("arrive", lambda tx: _arrive(tx, parcels, actors))
+        except StoreError as error:
+            if error.happened == "unknown" or isinstance(error, StoreCorrupt):
+                raise
+            raise NodeDown(node=node, why=str(error)) from error
 
     done = network.ask(node, NODE_SECONDS, arrive)
     with source.acting(whose):
@@ -245,25 +243,15 @@ def by_target(parcels: Sequence[Parcel]) -> list[list[Parcel]]:
     return list(groups.values())
 
 
-def _at(node: str, work: Callable[[], dict[int, int]]) -> dict[int, int]:
-    try:
-        return work()
-    except StoreError as error:
-        if error.happened == "unknown" or isinstance(error, StoreCorrupt):
-            raise
-        raise NodeDown(node=node, why=str(error)) from error
-
-
 # --- what is whose ---
 
 
-def own(tx: Transaction, queue: Queue, station: str, key: int) -> Stored:
-    """A message of a station's own database; every other one is out of its reach."""
+def own(tx: Transaction, queue: Queue, station: str, key: int, why: str = "") -> Stored:
+    """A message of a station's own database, or of its mailbox; every other one is out of its reach."""
     stored = tx.messages.find(key)
     if stored is None or stored.queue != queue.name:
-        raise MessageElsewhere(
-            key=key_text(key), station=station, where="find it with: postroom locate " + key_text(key)
-        )
+        where = f"{why}find it with: postroom locate {key_text(key)}"
+        raise MessageElsewhere(key=key_text(key), station=station, where=where)
     if not stored.sound:
         raise StoreCorrupt(why=f"message {key_text(key)} does not match its hash")
     return stored

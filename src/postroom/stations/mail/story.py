@@ -124,7 +124,7 @@ class _Found(NamedTuple):
 class _Teller:
     def __init__(self, network: Network) -> None:
         self._network = network
-        self._nodes = list(network.nodes())
+        self._nodes = network.nodes()
         self.down: dict[str, NodeDown] = {}
         self._known: dict[int, _Found | None] = {}
         self.told: dict[int, _Found] = {}

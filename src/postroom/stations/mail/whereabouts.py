@@ -47,7 +47,7 @@ def trace(network: Network, key: str) -> list[Event]:
     number = key_number(key)
     events = network.control.read(lambda tx: tx.journal.trace(number))
     down: list[NodeDown] = []
-    for node in list(network.nodes())[1:]:
+    for node in network.nodes()[1:]:
         try:
             events += network.look(node, lambda tx: tx.journal.trace(number))
         except NodeDown as error:

@@ -99,10 +99,11 @@ def align(store: Store, forms: Sequence[Form]) -> None:
 
     for filing in store.transact("index", declare):
         _fill(store, filing)
-        store.transact("index", partial(_complete, filing))
 
 
 def _fill(store: Store, filing: Filing) -> None:
+    """Add all that is there to a new index; then it is ready."""
+
     def queues(tx: Transaction) -> list[Queue]:
         return [*tx.queues.of_kind(STATION), *tx.queues.of_kind(MAILBOX)]
 
@@ -111,10 +112,7 @@ def _fill(store: Store, filing: Filing) -> None:
         while after is not None:
             start = after
             after = store.transact("index", partial(_fill_page, filing, queue, start))
-
-
-def _complete(filing: Filing, tx: Transaction) -> None:
-    tx.field_index.set_ready(filing)
+    store.transact("index", lambda tx: tx.field_index.set_ready(filing))
 
 
 def _fill_page(filing: Filing, queue: Queue, after: str, tx: Transaction) -> str | None:

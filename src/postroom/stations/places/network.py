@@ -195,12 +195,12 @@ class Network:
         nodes = []
         known = self.control.read(lambda tx: tx.nodes.all())
         for name, url in {CONTROL: self.url, **{name: node.url for name, node in known.items()}}.items():
-            count = stations.count(name)
+            why = ""
             try:
                 self.look(name, lambda tx: tx.now)
-                nodes.append(NodeShown(name, shown(url), count, True))
             except NodeDown as down:
-                nodes.append(NodeShown(name, shown(url), count, False, str(down.facts["why"])))
+                why = str(down.facts["why"])
+            nodes.append(NodeShown(name, shown(url), stations.count(name), not why, why))
         return nodes
 
     @staticmethod

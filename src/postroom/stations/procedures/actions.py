@@ -16,7 +16,7 @@ from postroom.model.body import check_text
 from postroom.model.types import FieldValue, Kind, text
 from postroom.model.xmltext import in_xml
 from postroom.stations.forms.catalog import Edition
-from postroom.stations.forms.filling import copied, created, is_ours, modified, values
+from postroom.stations.forms.filling import copied, created, modified, values
 from postroom.stations.forms.form import Form
 from postroom.stations.procedures.definitions import Call, Constant, Expression, Operation, Reference
 from postroom.stations.procedures.plan import Plan
@@ -168,7 +168,7 @@ class _Work:
         sketch, known = reference.sketch, self._original
         if reference.updated and sketch in self._given:
             field = self._form(sketch).field(reference.field)
-            if field is None or not is_ours(field.function):
+            if field is None or field.registered is None:
                 return self._written(sketch, reference.field)
             known = self._updated
             if sketch not in known:
@@ -181,7 +181,7 @@ class _Work:
     def _written(self, sketch: str, name: str) -> FieldValue:
         """One field as it will be: others may not be written yet, so functions of the message have to wait."""
         form, body = self._form(sketch), self._members[sketch].body
-        plain = replace(form, fields=tuple(field for field in form.fields if not is_ours(field.function)))
+        plain = replace(form, fields=tuple(field for field in form.fields if field.registered is None))
         if name in self._given[sketch]:
             body, _ = modified(plain, body, {name: self._given[sketch][name]})
         return values(plain, body).get(name)

@@ -116,16 +116,17 @@ def _edition(plans: Sequence[tuple[int, Plan]], forms: Mapping[str, Edition]) ->
 def check(tx: Transaction | None, procedures: Sequence[Procedure], forms: Mapping[str, Form]) -> None:
     """Refuse procedures that break a rule, and a change of types that would break procedures that are there."""
     new = {procedure.name for procedure in procedures}
-    present = [] if tx is None else [present for present in kept(tx) if present.procedure.name not in new]
+    present = [] if tx is None else kept(tx)
     # A station may go later; whoever writes its name now means one that is there, or comes with procedures of its own.
     stations = None if tx is None else {*tx.nodes.stations(), *(procedure.station for procedure in procedures)}
     problems = [problem for procedure in procedures for problem in checks.problems(procedure, forms, stations)]
     problems += [
         Problem(kept.where or problem.position, problem.what, problem.rule)
         for kept in present
+        if kept.procedure.name not in new
         for problem in checks.problems(kept.procedure, forms)
     ]
-    elsewhere = {} if tx is None else {present.procedure.name: present.procedure.station for present in kept(tx)}
+    elsewhere = {kept.procedure.name: kept.procedure.station for kept in present}
     for procedure in procedures:
         if elsewhere.get(procedure.name, procedure.station) != procedure.station:
             name = procedure.name

@@ -5,12 +5,12 @@ The same transaction stores how far each station was looked at, the candidates t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from postroom.engine.spheres import Fates, Made
 from postroom.engine.steps.stage import Result
+from postroom.model.body import json_text
 from postroom.model.key import key_number, key_text
 from postroom.model.message import Stored
 from postroom.model.moment import in_microseconds
@@ -284,7 +284,7 @@ class _Way:
 @lru_cache(maxsize=10_000)
 def _json(names: str | tuple[str, ...]) -> str:
     """Names, as the journal writes them; the same ones come again and again."""
-    return json.dumps(names, ensure_ascii=False, separators=(",", ":"))
+    return json_text(names)
 
 
 # --- candidates ---

@@ -17,6 +17,7 @@ from postroom.engine.spark.jobs import Job, OnSpark
 from postroom.engine.spark.worker import Bounds
 from postroom.engine.way import Way, answered
 from postroom.limits import EVALUATION_SECONDS, SLOW_SECONDS
+from postroom.model.body import json_text
 from postroom.model.message import Stored
 from postroom.stations.forms import functions
 from postroom.stations.procedures.actions import Bench, Complete, Member, Outcome, read
@@ -93,7 +94,7 @@ def _complete(order: int, plan: str, members: Any, keys: Any, now: int, failure:
 
 
 def packed(work: object) -> bytes:
-    return json.dumps(work, ensure_ascii=False, separators=(",", ":")).encode()
+    return json_text(work).encode()
 
 
 def unpacked(answer: bytes) -> dict[int, Outcome]:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from enum import Enum, auto
 from time import monotonic
 
+from postroom.model.body import json_text
 from postroom.stations.forms import functions
 from postroom.stations.procedures.actions import CODE, LATER, SLOW, Bench, Complete, Outcome, read
 
@@ -104,10 +105,8 @@ def _work(bench: Bench, sets: Sequence[Complete], to: int) -> None:
     try:
         functions.answer_for_themselves()
         for working_set in sets:
-            line = json.dumps(
-                (working_set.order, bench.outcome(working_set)), ensure_ascii=False, separators=(",", ":")
-            ).encode()
-            view = memoryview(line + b"\n")
+            line = json_text((working_set.order, bench.outcome(working_set)))
+            view = memoryview(f"{line}\n".encode())
             while view:
                 view = view[os.write(to, view) :]
     finally:

@@ -154,7 +154,7 @@ def waiting(
     id = kept.id
     memory = Memory(desk, lambda slot, value, after: tx.working_sets.look_up(id, [(slot, value, after)])[0])
     names = {
-        plan.slot_name(sketch, 0): (plan, sketch)
+        plan.slot_names[sketch][0]: (plan, sketch)
         for plan in desk.plans
         if procedure in (None, plan.name)
         for sketch in range(len(plan.sketches))

@@ -65,10 +65,8 @@ class Interpreter:
         self.patience = Patience()
 
     def steps(self, turn: Turn) -> Generator[Result] | None:
-        def work(tx: Transaction) -> tuple[int, dict[str, Desk], bool]:
-            return tx.definitions.version(), self.procedures.now(tx), self.procedures.any(tx)
-
-        return self._run(turn, *turn.store.read(work))
+        known = turn.store.read(lambda tx: (tx.definitions.version(), self.procedures.now(tx), self.procedures.any(tx)))
+        return self._run(turn, *known)
 
     def lag(self) -> int:
         """How many messages have come to stations with procedures, and were not looked at."""
@@ -86,7 +84,7 @@ class Interpreter:
         for node in sorted(self._untidy):
             with suppress(NodeDown):
                 store = self.network.store(node)
-                store.transact("sweep", _tidied)
+                store.transact("sweep", lambda tx: sum(map(tx.working_sets.tidy, tx.working_sets.all())))
                 if node != CONTROL:
                     forget(self.network.control, store)
         self._untidy.clear()
@@ -402,10 +400,6 @@ class _Steps:
         parcel = mail.ship_one(tx, queue, stored, station, self._node, to, marked)
         tx.journal.actor = ENGINE
         return parcel
-
-
-def _tidied(tx: Transaction) -> int:
-    return sum(map(tx.working_sets.tidy, tx.working_sets.all()))
 
 
 def _unseen(desk: Desk, tx: Transaction) -> tuple[int, int]:

@@ -73,19 +73,15 @@ _SHAPES = {
 
 def procedures(rows: Iterable[Row]) -> list[Procedure]:
     """The procedures of a file, from its lines that are not about types; comments are gone."""
-    read: list[Procedure] = []
-    reader: _Reader | None = None
+    readers: list[_Reader] = []
     for position, row in rows:
-        words = row.split()
-        if words[0] == "procedure":
-            if reader is not None:
-                read.append(reader.procedure)
+        if row.split()[0] == "procedure":
             match = _matched(_PROCEDURE, row, "procedure", position)
-            reader = _Reader(Procedure(match["name"], match["station"].strip(), position=position))
+            readers.append(_Reader(Procedure(match["name"], match["station"].strip(), position=position)))
             continue
-        assert reader is not None, "whoever gives lines of procedures begins with one"
-        reader.read(position, row)
-    return read if reader is None else [*read, reader.procedure]
+        assert readers, "whoever gives lines of procedures begins with one"
+        readers[-1].read(position, row)
+    return [reader.procedure for reader in readers]
 
 
 def _matched(pattern: re.Pattern[str], row: str, word: str, position: Position) -> re.Match[str]:

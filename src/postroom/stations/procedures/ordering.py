@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from postroom.model.definitions import Position
-from postroom.stations.forms.filling import is_ours
-from postroom.stations.forms.form import Form, Rule
+from postroom.stations.forms.form import Form
 from postroom.stations.procedures.definitions import Procedure, Reference, Written, references
 
 Place = tuple[str, str]  # a sketch and a field of its message
@@ -62,6 +61,6 @@ def _behind(reference: Reference, procedure: Procedure, forms: Mapping[str, Form
     """What an updated value depends on: itself, and if a function makes it, every field of its message."""
     form = forms.get(procedure.type_of(reference.sketch) or "")
     field = None if form is None else form.field(reference.field)
-    if form is not None and field is not None and field.rule is Rule.AUTOMATIC and is_ours(field.function):
+    if form is not None and field is not None and field.registered is not None:
         return [(reference.sketch, other.name) for other in form.fields]
     return [(reference.sketch, reference.field)]

@@ -7,7 +7,8 @@ transitive: with a = b and b = c, c is found by a.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import ceil, log2
@@ -28,6 +29,14 @@ from postroom.store.tables.working_sets import APART
 _ATOMS = (int, str, float, bool)  # what JSON has for one value; a list is from a time when the field was one
 _decode = json.JSONDecoder().raw_decode
 _GOALS_KEPT = 1_000
+_COMPARED: Mapping[str, Callable[[str, str], bool]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def joined(values: Sequence[str]) -> str:
@@ -46,13 +55,7 @@ def value_at(places: Sequence[int], values: Sequence[str]) -> str:
 
 def compare(ours: str, sign: str, theirs: str) -> bool:
     """Of two values in the one order of all values."""
-    if sign == "=":
-        return ours == theirs
-    if sign == "<>":
-        return ours != theirs
-    if sign in ("<", "<="):
-        return ours < theirs or (sign == "<=" and ours == theirs)
-    return ours > theirs or (sign == ">=" and ours == theirs)
+    return _COMPARED[sign](ours, theirs)
 
 
 class Check(NamedTuple):
@@ -183,9 +186,6 @@ class Plan:
                 known.clear()
             where_to = known[where] = goals(self.procedure, where)
         return where_to
-
-    def slot_name(self, sketch: int, slot: int) -> str:
-        return self.slot_names[sketch][slot]
 
 
 def planned(procedure: Procedure, forms: Mapping[str, Form]) -> Plan:

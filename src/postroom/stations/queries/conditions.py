@@ -202,9 +202,8 @@ def _ends(match: re.Match[str]) -> tuple[str, str | None, bool]:
 def _value(field: FormField, text: str, column: int) -> Scalar:
     """A value of the field's kind: comparisons are typed."""
     try:
-        value = MessageType("sketch", (Field(field.name, field.kind),)).record({field.name: exact(field.kind, text)})[
-            field.name
-        ]
+        one = MessageType("sketch", (Field(field.name, field.kind),))
+        value = one.value(field.name, exact(field.kind, text))
     except BodyMismatch as error:
         _fail(field.name, column, str(error.facts["why"]), "condition-type")
     if value is None or isinstance(value, tuple):
