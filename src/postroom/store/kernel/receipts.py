@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from postroom.errors import ArgumentInvalid
-from postroom.store.kernel.session import Session
+from postroom.store.kernel.session import Table
 
 _FIND = "SELECT message, fingerprint FROM receipts WHERE name = ?"
 _INSERT = "INSERT INTO receipts (name, message, fingerprint, at) VALUES (?, ?, ?, ?)"
@@ -13,10 +13,7 @@ _BETWEEN = "SELECT name FROM receipts WHERE name >= ? AND name < ?"
 _FORGET = "DELETE FROM receipts WHERE name >= ? AND name < ?"
 
 
-class Receipts:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class Receipts(Table):
     def find(self, name: str, fingerprint: bytes) -> int | None:
         """The message that this key made; a key that made another message is refused."""
         row = self._session.row(_FIND, (name,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from postroom.store.kernel.session import Session
+from postroom.store.kernel.session import Table
 
 _GROUP = "SELECT arc, grp, place, due, value FROM arc_states WHERE arc = ? AND grp = ?"
 _SOME = "SELECT arc, grp, place, due, value FROM arc_states WHERE arc = ? LIMIT ?"
@@ -31,10 +31,7 @@ class ArcState(NamedTuple):
     value: str
 
 
-class ArcStates:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class ArcStates(Table):
     def group(self, arc: str, group: str) -> list[ArcState]:
         return [ArcState(*row) for row in self._session.rows(_GROUP, (arc, group))]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Many
 from typing import NamedTuple
 
-from postroom.store.kernel.session import Session
+from postroom.store.kernel.session import Table
 
 _OUT = "SELECT id, queue, mark, identifier, upto, ended FROM sequences_out"
 _ALL_OUT = f"{_OUT} WHERE queue = ? ORDER BY id"
@@ -59,10 +59,7 @@ class Numbered(NamedTuple):
     number: int
 
 
-class Sequences:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class Sequences(Table):
     # --- that we send ---
 
     def outgoing(self, queue: str) -> list[OutSequence]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from postroom.limits import CANDIDATE_ROWS
-from postroom.store.kernel.session import Row, Session
+from postroom.store.kernel.session import Row, Table
 from postroom.store.kernel.statement import TEXTS
 
 _ALL = "SELECT id, station, edition, turn, own, mail FROM desks ORDER BY id"
@@ -90,10 +90,7 @@ class Candidate(NamedTuple):
     is_there: bool = True  # the message is still where it was
 
 
-class WorkingSetTable:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class WorkingSetTable(Table):
     # --- stations ---
 
     def all(self) -> list[Reached]:
