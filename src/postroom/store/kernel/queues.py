@@ -236,15 +236,12 @@ class Queues(JournaledTable):
     def locked(self, id: int) -> Queue:
         """The same queue read anew, its row locked for this transaction."""
         self._session.lock(LOCK_ID, id)
-        row = self._session.row(_BY_ID, (id,))
-        if row is None:  # rows are retired, never deleted
-            raise StoreCorrupt(why=f"the row of queue {id} is missing")
-        return _read(row)
+        return self.to_read(id)
 
     def to_read(self, id: int) -> Queue:
         """The same queue read anew, for someone who needs no lock on its row."""
         row = self._session.row(_BY_ID, (id,))
-        if row is None:
+        if row is None:  # rows are retired, never deleted
             raise StoreCorrupt(why=f"the row of queue {id} is missing")
         return _read(row)
 
