@@ -53,23 +53,15 @@ _SAME_WORD = _BY_WORD + _OF + "word IS NOT NULL AND word = ? "
 _SAME_NUMBER = _BY_NUMBER + _OF + "number IS NOT NULL AND number = ? "
 _PICK = "SELECT rank, position, message "
 _BEHIND = "AND (rank > ? OR (rank = ? AND position > ?)) ORDER BY rank, position LIMIT ?"
-_PAGES = {
-    "word": _PICK + _WORDS + _BEHIND,
-    "number": _PICK + _NUMBERS + _BEHIND,
-    "place": _PICK + _PLACES + _BEHIND,
-    "same word": _PICK + _SAME_WORD + _BEHIND,
-    "same number": _PICK + _SAME_NUMBER + _BEHIND,
+_KINDS = {
+    "word": _WORDS,
+    "number": _NUMBERS,
+    "place": _PLACES,
+    "same word": _SAME_WORD,
+    "same number": _SAME_NUMBER,
 }
-_COUNTS = {
-    kind: "SELECT count(*) FROM (SELECT 1 " + some + "LIMIT ?) AS found"
-    for kind, some in {
-        "word": _WORDS,
-        "number": _NUMBERS,
-        "place": _PLACES,
-        "same word": _SAME_WORD,
-        "same number": _SAME_NUMBER,
-    }.items()
-}
+_PAGES = {kind: _PICK + some + _BEHIND for kind, some in _KINDS.items()}
+_COUNTS = {kind: "SELECT count(*) FROM (SELECT 1 " + some + "LIMIT ?) AS found" for kind, some in _KINDS.items()}
 _PROPERTIES = "SELECT key, properties FROM messages WHERE key IN " + NUMBERS
 _WORD_CHARS = 200  # of a text that an entry has
 

@@ -77,7 +77,7 @@ class Endpoints(JournaledTable):
         return [Port(*row) for row in self._session.rows(_PORTS)]
 
     def port(self, queue: str) -> Port | None:
-        return self._session.one(lambda row: Port(*row), _PORT, (queue,))
+        return self._session.one(Port._make, _PORT, (queue,))
 
     def queue_at(self, endpoint: str, direction: str) -> str | None:
         """The queue that has what comes from an endpoint."""

@@ -36,7 +36,7 @@ class Requests(Table):
         self._session.run(_ADD, (connection, endpoint, message, self._session.now))
 
     def find(self, connection: str) -> Request | None:
-        return self._session.one(lambda row: Request(*row), _FIND, (connection,))
+        return self._session.one(Request._make, _FIND, (connection,))
 
     def connection_of(self, message: int) -> str | None:
         """The connection of the request that a message is."""

@@ -92,7 +92,7 @@ class Sequences(Table):
         return sequence._replace(upto=sequence.upto + len(rows))
 
     def numbered(self, message: int) -> Numbered | None:
-        return self._session.one(lambda row: Numbered(*row), _NUMBERED, (message,))
+        return self._session.one(Numbered._make, _NUMBERED, (message,))
 
     def pending(self, sequence: int) -> int:
         """How many of its messages have yet to be acknowledged."""
@@ -111,7 +111,7 @@ class Sequences(Table):
         self._session.run(_ADD_IN, (identifier, endpoint, self._session.now))
 
     def incoming(self, identifier: str) -> InSequence | None:
-        return self._session.one(lambda row: InSequence(*row), _FIND_IN, (identifier,))
+        return self._session.one(InSequence._make, _FIND_IN, (identifier,))
 
     def count(self, endpoint: str) -> int:
         return int(self._session.value(_COUNT_IN, (endpoint,)) or 0)

@@ -29,8 +29,7 @@ class Sources(JournaledTable):
         return [Source(*row) for row in self._session.rows(_ALL)]
 
     def find(self, name: str) -> Source | None:
-        row = self._session.row(_FIND, (name,))
-        return None if row is None else Source(*row)
+        return self._session.one(Source._make, _FIND, (name,))
 
     def locked(self, name: str) -> Source | None:
         """The same, its row locked: whoever disables it waits for what is being sent from it."""

@@ -19,14 +19,13 @@ _CLOSE = "DELETE FROM desks WHERE id = ?"
 _FORGET = "DELETE FROM candidates WHERE desk = ?"
 _READMIT = "DELETE FROM withdrawn WHERE desk = ?"
 # Which desks have messages behind those that were looked at, in the queues whose names begin so.
-_OWN_NEWS = """
+_OWN_NEWS, _MAIL_NEWS = (
+    f"""
 SELECT d.id FROM desks d JOIN queues q ON q.name = ? || d.station
-WHERE EXISTS (SELECT 1 FROM messages m WHERE m.queue = q.id AND m.state = 1 AND m.position > d.own)
+WHERE EXISTS (SELECT 1 FROM messages m WHERE m.queue = q.id AND m.state = 1 AND m.position > d.{looked_at})
 """
-_MAIL_NEWS = """
-SELECT d.id FROM desks d JOIN queues q ON q.name = ? || d.station
-WHERE EXISTS (SELECT 1 FROM messages m WHERE m.queue = q.id AND m.state = 1 AND m.position > d.mail)
-"""
+    for looked_at in ("own", "mail")
+)
 _COUNT_NEWS = """
 SELECT count(*) FROM queues q JOIN messages m ON m.queue = q.id AND m.state = 1 AND m.position > ? WHERE q.name = ?
 """
