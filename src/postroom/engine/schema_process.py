@@ -18,6 +18,7 @@ from postroom.model.wsdl import Unusable, contract_of
 
 _QUICK = 1_000_000_000  # characters of a schema times those of a message: a tenth of a second
 _attendants = BoundedProcesses("postroom.engine.schema_process")
+_is_linear = lru_cache(maxsize=64)(is_linear)
 
 
 class SchemaTooSlow(Exception):
@@ -64,11 +65,6 @@ def _asked(verb: str, schema: str, other: str, seconds: float) -> str:
     except Ended as end:
         limit = "memory limit" if end.in_time else f"limit of {seconds:g} seconds"
         raise SchemaTooSlow(f"the schema exceeded the {limit}") from None
-
-
-@lru_cache(maxsize=64)
-def _is_linear(schema: str) -> bool:
-    return is_linear(schema)
 
 
 def _seconds(request: bytes) -> float:
