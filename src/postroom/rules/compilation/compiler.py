@@ -122,6 +122,15 @@ def _groups(program: Program, around: Surroundings) -> Iterator[Group]:
         yield group
 
 
+def read_alone(rule: RuleDefinition, program: Program, queue: str, mark: str) -> Surroundings:
+    """What one rule reads, of all that the rules of a queue do."""
+    known = environment(program, rule.module)
+    around = Surroundings(program, queue, mark, environment=known)
+    composed(rule, around, 0)
+    declared(around, [read(rule.body.text, 0, len(rule.body.text), known.prolog.namespaces)])
+    return around
+
+
 def target(program: Program, queue: str, indexes: Mapping[str, Index], mark: str) -> Target:
     defined = program.queues.get(queue)
     properties = tuple(
