@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 
-from postroom.engine.bounded_process import BoundedProcesses, Ended, attend
+from postroom.engine.bounded_process import BoundedProcesses, Ended, attend, seconds_of
 from postroom.errors import SchemaInvalid, SchemaMalformed
 from postroom.limits import EVALUATION_SECONDS
 from postroom.model.schema import check_schema, compile_schema, is_linear
@@ -67,10 +67,6 @@ def _asked(verb: str, schema: str, other: str, seconds: float) -> str:
         raise SchemaTooSlow(f"the schema exceeded the {limit}") from None
 
 
-def _seconds(request: bytes) -> float:
-    return float(request[1 : request.index(b",")])
-
-
 def _answer(request: bytes, tell: object) -> bytes:
     _, verb, schema, other = json.loads(request)
     try:
@@ -88,4 +84,4 @@ def _answer(request: bytes, tell: object) -> bytes:
 
 
 if __name__ == "__main__":
-    attend(_answer, _seconds)
+    attend(_answer, seconds_of)
