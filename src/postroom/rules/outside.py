@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from postroom.engine.steps.effects import Document
-from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body, made_error_queue
+from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body, error_queue
 from postroom.engine.steps.step import ENGINE
 from postroom.errors import EntryRefused
 from postroom.limits import ERROR_DEPTH_MAX
@@ -65,7 +65,7 @@ class Outside:
             if isinstance(put, Put):
                 return put._replace(cause=document.key or None)
         last = Draft(body, "xml", None, entries.said(system))
-        return Put(made_error_queue(tx), last, document.key or None, ENGINE)
+        return Put(error_queue(tx), last, document.key or None, ENGINE)
 
     def _ladder(self, tx: Transaction, queue: str, rule: str | None, depth: int) -> list[str]:
         if depth > ERROR_DEPTH_MAX:
