@@ -32,8 +32,7 @@ class Receipts(Table):
 
     def message(self, name: str) -> int | None:
         """The message that a key made, whatever it said."""
-        row = self._session.row(_FIND, (name,))
-        return None if row is None else int(row[0])
+        return self._session.value(_FIND, (name,))
 
     def add(self, name: str, message: int, fingerprint: bytes, answer: str | None = None) -> None:
         """Of several messages one is named, with the ``answer`` that their sender is told."""

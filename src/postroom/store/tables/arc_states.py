@@ -45,16 +45,11 @@ class ArcStates(Table):
         return [ArcState(*row) for row in self._session.rows(_DUE, (arc, after, until))]
 
     def next_due(self, arc: str, after: int) -> int | None:
-        row = self._session.row(_NEXT, (arc, after))
-        return None if row is None else int(row[0])
+        return self._session.value(_NEXT, (arc, after))
 
     def write(self, put: Iterable[ArcState], removed: Iterable[tuple[str, str, int]]) -> None:
-        gone = list(removed)
-        if gone:
-            self._session.many(_REMOVE, gone)
-        rows = list(put)
-        if rows:
-            self._session.many(_PUT, rows)
+        self._session.many(_REMOVE, removed)
+        self._session.many(_PUT, put)
 
     def arcs(self) -> list[str]:
         """The arcs that have a state."""

@@ -96,7 +96,7 @@ class Sequences(Table):
 
     def pending(self, sequence: int) -> int:
         """How many of its messages have yet to be acknowledged."""
-        return int(self._session.value(_NUMBERS, (sequence,)) or 0)
+        return self._session.number(_NUMBERS, (sequence,))
 
     def unnumber(self, message: int) -> None:
         self._session.run(_UNNUMBER, (message,))
@@ -114,7 +114,7 @@ class Sequences(Table):
         return self._session.one(InSequence._make, _FIND_IN, (identifier,))
 
     def count(self, endpoint: str) -> int:
-        return int(self._session.value(_COUNT_IN, (endpoint,)) or 0)
+        return self._session.number(_COUNT_IN, (endpoint,))
 
     def move(self, identifier: str, next: int) -> None:
         """Everything below a number has come."""
