@@ -9,7 +9,6 @@ from shlex import quote
 from postroom.diagnosis.finding import Case, Told, note, warning
 from postroom.errors import NodeDown
 from postroom.limits import GROWING_SECONDS
-from postroom.queues.locks import is_held
 from postroom.stations.places.names import database
 from postroom.stations.procedures.errors import DOSSIER
 from postroom.store.kernel.owner import described, is_alive
@@ -79,7 +78,7 @@ def locks(case: Case) -> Iterator[Told]:
 
 def _locks(tx: Transaction) -> list[tuple[str, str, str, bool]]:
     return [
-        (queue.name, queue.lock_owner, queue.lock_actor or "", is_held(tx, queue))
+        (queue.name, queue.lock_owner, queue.lock_actor or "", queue.in_use(tx.now))
         for queue in tx.queues.all()
         if queue.lock_owner is not None
     ]

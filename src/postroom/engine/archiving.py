@@ -18,7 +18,7 @@ from postroom import faults
 from postroom.errors import ArchiveDamaged, ArchiveMissing, JournalDiffers, StoreBusy, StoreUnavailable
 from postroom.limits import ARCHIVE_LINES, ARCHIVE_PAGE_BYTES, JOURNAL_PAGE_ROWS
 from postroom.store.files.disk import sync, sync_way
-from postroom.store.kernel.base import Store
+from postroom.store.kernel.base import Progress, Store, silent
 from postroom.store.kernel.columns import JOURNAL
 from postroom.store.kernel.owner import is_alive, process_token
 from postroom.store.kernel.session import Row
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 #: Writes a table, ordered by some of its columns, into a new folder as one Parquet file.
 Write = Callable[["pyarrow.Table", tuple[str, ...], Path], None]
-#: Told how much is done, and of how much.
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ def archive(store: Store, before: int, folder: Path, write: Write, progress: Pro
         before = min(before, store.read(lambda tx: tx.now))  # else the line that tells of an archive would be archived
         while (cut := store.read(partial(_cut, before=before, folder=folder))) is not None:
             settled = store.read(partial(_settled, cut=cut))
-            made.append(_Archiving(store, folder, write, progress or _silent).one(settled))
+            made.append(_Archiving(store, folder, write, progress or silent).one(settled))
     except OSError as error:
         raise StoreUnavailable(why=f"{folder}: {error.strerror or error}") from error
     return made
@@ -107,10 +105,6 @@ def moved(store: Store, folder: Path) -> list[Archive]:
         return differences
 
     return store.transact("archive", work)
-
-
-def _silent(done: int, total: int) -> None:
-    pass
 
 
 def _cut(tx: Transaction, before: int, folder: Path) -> int | None:

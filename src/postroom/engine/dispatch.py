@@ -114,6 +114,15 @@ class Gateway(ABC):
         """Record what follows from effects that are done or have failed, in the commit that records them as such."""
 
 
+class _Nobody(Gateway):
+    """Stands for a gateway that this engine does not have."""
+
+    def act(self, effect: Effect) -> Outcome:
+        return Outcome(False, {"outcome": f"no gateway of this engine does {effect.kind!r}"})
+
+
+_NOBODY = _Nobody()
+
 #: Told after each effect: the effect, its outcome, and whether it will be tried again. One call at a time.
 Report = Callable[[Effect, Outcome, bool], None]
 
@@ -222,13 +231,14 @@ class Dispatch(AbstractContextManager["Dispatch"]):
             self._pool.submit(self._try, destination, run, fence)
         return bool(runs)
 
+    def _gateway(self, kind: str) -> Gateway:
+        return self._gateways.get(kind, _NOBODY)
+
     def _ready(self, tx: Transaction) -> list[_Ready]:
         """Destinations whose next effect is due. One that waits holds up all that go where it goes."""
         heads: dict[str, list[Effect]] = {}
         for head in sorted(tx.outbox.heads(), key=lambda head: head.id):
-            gateway = self._gateways.get(head.kind)
-            destination = head.destination if gateway is None else gateway.destination(tx, head)
-            heads.setdefault(destination, []).append(head)
+            heads.setdefault(self._gateway(head.kind).destination(tx, head), []).append(head)
         ready = [_Ready(destination, several) for destination, several in heads.items() if several[0].due <= tx.now]
         return sorted(ready, key=lambda one: (one.heads[0].due, one.heads[0].id))
 
@@ -249,15 +259,13 @@ class Dispatch(AbstractContextManager["Dispatch"]):
         for run in runs.values():
             for effect in run:
                 tx.outbox.attempt(effect)
-            gateway = self._gateways.get(run[0].kind)
-            if gateway is not None:
-                gateway.attempting(tx, run)
+            self._gateway(run[0].kind).attempting(tx, run)
         return runs
 
     def _run_of(self, tx: Transaction, heads: Sequence[Effect]) -> list[Effect]:
         """The next effects of some queues that are due, in their order, as many as are taken at a time."""
         kind = heads[0].kind
-        most = self._gateways[kind].run if kind in self._gateways else 1
+        most = self._gateway(kind).run
         rows = tx.outbox.run_of(heads[0].destination, most)
         others = heads[1:]
         if others and (len(rows) < most or rows[-1].id > others[0].id):  # else all of them come later
@@ -270,9 +278,7 @@ class Dispatch(AbstractContextManager["Dispatch"]):
         try:
             if not self._try_together(run, fence):
                 self._try_each(run, fence)
-            gateway = self._gateways.get(run[0].kind)
-            if gateway is not None:
-                gateway.recorded(run)
+            self._gateway(run[0].kind).recorded(run)
         except LeaseLost as lost:
             self._lose(lost)
         except BaseException as error:  # its row stays pending, for a process that still has the lease
@@ -281,9 +287,8 @@ class Dispatch(AbstractContextManager["Dispatch"]):
         self._wake()
 
     def _try_together(self, run: Sequence[Effect], fence: int) -> bool:
-        gateway = self._gateways.get(run[0].kind)
-        outcomes = None if gateway is None else gateway.act_together(run)
-        if gateway is None or outcomes is None:
+        outcomes = self._gateway(run[0].kind).act_together(run)
+        if outcomes is None:
             return False
         if faults.armed:
             faults.reach("gateway.ran")
@@ -295,7 +300,7 @@ class Dispatch(AbstractContextManager["Dispatch"]):
         began, left = monotonic(), list(run)
         while left and self._lease.is_sure(fence):
             effect = left.pop(0)
-            outcome = self._outcome_of(effect)
+            outcome = self._gateway(effect.kind).act(effect)
             if faults.armed:
                 faults.reach("gateway.ran")
             tried.append((effect, outcome))
@@ -308,12 +313,6 @@ class Dispatch(AbstractContextManager["Dispatch"]):
         if tried or left:
             self._record(tried, left, fence)
 
-    def _outcome_of(self, effect: Effect) -> Outcome:
-        gateway = self._gateways.get(effect.kind)
-        if gateway is None:
-            return Outcome(False, {"outcome": f"no gateway of this engine does {effect.kind!r}"})
-        return gateway.act(effect)
-
     def _record(self, tried: Tried, spared: Sequence[Effect], fence: int) -> None:
         """What came of attempts, and that some that were noted were not made."""
         told = self._store.transact("outbox-result", lambda tx: self._write(tx, tried, spared, fence))
@@ -325,26 +324,19 @@ class Dispatch(AbstractContextManager["Dispatch"]):
 
     def _write(self, tx: Transaction, tried: Tried, spared: Sequence[Effect], fence: int) -> Tried:
         tx.leases.check(EFFECTS, fence)
-        tried = [(effect, self._judged(tx, effect, outcome)) for effect, outcome in tried]
+        tried = [(effect, self._gateway(effect.kind).judged(tx, effect, outcome)) for effect, outcome in tried]
         ended = [(effect, outcome) for effect, outcome in tried if self._write_one(tx, effect, outcome)]
         for kind in dict.fromkeys(effect.kind for effect, _ in ended):
-            gateway = self._gateways.get(kind)
-            if gateway is not None:
-                gateway.conclude(tx, [one for one in ended if one[0].kind == kind])
+            self._gateway(kind).conclude(tx, [one for one in ended if one[0].kind == kind])
         for effect in spared:
             tx.outbox.postpone(effect, effect.due, "not tried: it waits for the one before it")
         if tx.outbox.next_due() is None:
             tx.wake()  # an engine that waits for the last one may end
         return tried
 
-    def _judged(self, tx: Transaction, effect: Effect, outcome: Outcome) -> Outcome:
-        gateway = self._gateways.get(effect.kind)
-        return outcome if gateway is None else gateway.judged(tx, effect, outcome)
-
     def _write_one(self, tx: Transaction, effect: Effect, outcome: Outcome) -> bool:
         """What came of an attempt; True if it was the last one."""
-        again = outcome.again(effect.attempts)
-        if again:
+        if outcome.again(effect.attempts):
             due = tx.now + in_microseconds(outcome.pause(effect.attempts))
             if outcome.tried:
                 tx.outbox.failed(effect, outcome.result, due)

@@ -22,7 +22,6 @@ from postroom.engine.spark.executor_store import AnswerStore
 from postroom.engine.steps.attempts import bring_due
 from postroom.engine.steps.lanes import Lanes
 from postroom.engine.steps.stage import Beside, Result, Stage, Turn
-from postroom.engine.steps.step import in_use
 from postroom.engine.steps.watching import WatchingStage
 from postroom.errors import LeaseHeld, LeaseLost
 from postroom.limits import (
@@ -426,4 +425,4 @@ def _is_led(tx: Transaction) -> bool:
 
 def _is_held(tx: Transaction, name: str) -> bool:
     queue = tx.queues.named_to_read(name)
-    return queue is not None and (not queue.accepts or in_use(tx, queue))
+    return queue is not None and (not queue.accepts or queue.in_use(tx.now))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 
-from postroom.engine.bounded_process import BoundedProcesses, Ended, attend
+from postroom.engine.bounded_process import BoundedProcesses, Ended, attend, seconds_of
 from postroom.errors import SchemaInvalid, SchemaMalformed
 from postroom.limits import EVALUATION_SECONDS
 from postroom.model.schema import check_schema, compile_schema, is_linear
@@ -18,6 +18,7 @@ from postroom.model.wsdl import Unusable, contract_of
 
 _QUICK = 1_000_000_000  # characters of a schema times those of a message: a tenth of a second
 _attendants = BoundedProcesses("postroom.engine.schema_process")
+_is_linear = lru_cache(maxsize=64)(is_linear)
 
 
 class SchemaTooSlow(Exception):
@@ -66,15 +67,6 @@ def _asked(verb: str, schema: str, other: str, seconds: float) -> str:
         raise SchemaTooSlow(f"the schema exceeded the {limit}") from None
 
 
-@lru_cache(maxsize=64)
-def _is_linear(schema: str) -> bool:
-    return is_linear(schema)
-
-
-def _seconds(request: bytes) -> float:
-    return float(request[1 : request.index(b",")])
-
-
 def _answer(request: bytes, tell: object) -> bytes:
     _, verb, schema, other = json.loads(request)
     try:
@@ -92,4 +84,4 @@ def _answer(request: bytes, tell: object) -> bytes:
 
 
 if __name__ == "__main__":
-    attend(_answer, _seconds)
+    attend(_answer, seconds_of)

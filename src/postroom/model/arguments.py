@@ -10,7 +10,7 @@ import collections.abc
 import inspect
 import re
 import types
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache, wraps
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, TypeVar, Union, Unpack, get_args, get_origin, get_type_hints, is_typeddict
@@ -194,7 +194,7 @@ def _collection(hint: Any) -> Check | None:
     plain = not issubclass(origin, collections.abc.Iterable) or issubclass(origin, _TEXTS)
     if plain or origin.__module__.startswith("postroom"):
         return Check(lambda value: isinstance(value, origin), f"a {origin.__name__}")
-    inside = next(_inside(hint), None)
+    inside = _inside(hint)
     if issubclass(origin, collections.abc.Mapping):
         return Check(lambda value: isinstance(value, origin), "a mapping")
     member_check = inside if issubclass(origin, collections.abc.Collection) else None  # others are read once
@@ -208,9 +208,7 @@ def _collection(hint: Any) -> Check | None:
     return Check(fits, "a list" if inside is None else f"a list of {inside.words}")
 
 
-def _inside(hint: Any) -> Iterator[Check]:
+def _inside(hint: Any) -> Check | None:
     """What the elements of a collection are."""
     parts = [part for part in get_args(hint) if part is not Ellipsis]
-    check = check_of(parts[0]) if len(parts) == 1 else None
-    if check is not None:
-        yield check
+    return check_of(parts[0]) if len(parts) == 1 else None

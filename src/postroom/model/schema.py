@@ -34,17 +34,30 @@ _OCCURRENCES = frozenset(["0", "1", "unbounded"])
 
 def gathered(text: str, name: str, read: Callable[[str], str]) -> str:
     """A schema with all that it includes, as one text; ``read`` gives the text of a file beside it."""
+    too_many = SchemaMalformed(file=name, why=f"it has more than {SCHEMA_FILES_MAX} files")
+    files = collected(text, name, _needed, read, too_many)
+    return text if len(files) == 1 else json.dumps([name, files], ensure_ascii=False)
+
+
+def collected(
+    text: str,
+    name: str,
+    needed: Callable[[str, str], Iterator[str]],
+    read: Callable[[str], str],
+    too_many: Exception,
+) -> dict[str, str]:
+    """A file and all that it needs, at whatever depth: texts by their names."""
     files: dict[str, str] = {}
     todo = {name: text}
     while todo:
         file, source = todo.popitem()
         files[file] = source
-        for other in _needed(source, file):
+        for other in needed(source, file):
             if other not in files and other not in todo:
                 if len(files) + len(todo) >= SCHEMA_FILES_MAX:
-                    raise SchemaMalformed(file=name, why=f"it has more than {SCHEMA_FILES_MAX} files")
+                    raise too_many
                 todo[other] = read(other)
-    return text if len(files) == 1 else json.dumps([name, files], ensure_ascii=False)
+    return files
 
 
 def parted(text: str) -> tuple[str, Mapping[str, str]]:
@@ -84,7 +97,7 @@ def is_outside(file: str, location: str) -> bool:
 
 def _needed(text: str, name: str) -> Iterator[str]:
     """The files that a schema includes or imports; what is not beside it is refused."""
-    for element, location in _locations(root_of(text, name)):
+    for element, location in locations(root_of(text, name)):
         word = element.tag.removeprefix(_XSD)
         other = beside(name, location)
         outside = is_outside(other, location)
@@ -108,7 +121,8 @@ def root_of(text: str, name: str) -> etree._Element:
         raise SchemaMalformed(file=name, why=" ".join(str(error).split())) from None
 
 
-def _locations(root: etree._Element) -> list[tuple[etree._Element, str]]:
+def locations(root: etree._Element) -> list[tuple[etree._Element, str]]:
+    """The elements of a schema that mean another file, and where they say that it is."""
     elements = [element for word in _FETCHING for element in root.iter(_XSD + word)]
     return [(element, location) for element in elements if (location := element.get("schemaLocation")) is not None]
 
@@ -124,7 +138,7 @@ def compile_schema(text: str, name: str) -> etree.XMLSchema:
             if other not in others and other != top:
                 raise SchemaMalformed(file=name, why=f"{file} includes {other}, which is not there")
     if not others:
-        for element, _ in _locations(root_of(main, name)):
+        for element, _ in locations(root_of(main, name)):
             word = element.tag.removeprefix(_XSD)
             raise SchemaMalformed(file=name, why=f"line {element.sourceline}: xs:{word} of another file")
     try:

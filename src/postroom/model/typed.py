@@ -77,10 +77,9 @@ def _single(value: Any, kind: Any, place: str) -> Any:
         return _from_text(value, kind, place)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if kind is type(None) or kind in (str, int, float, bool):
-        wanted = type(None) if kind is type(None) else kind
-        fits = isinstance(value, wanted) and not (isinstance(value, bool) and kind is not bool)
-        return value if fits else _misfit(place, getattr(kind, "__name__", str(kind)), value)
+    if kind in (str, int, float, bool, type(None)):
+        fits = isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool)
+        return value if fits else _misfit(place, kind.__name__, value)
     raise TypeError(f"{kind} is no type that a body can have")
 
 

@@ -10,9 +10,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from postroom.errors import SchemaMalformed
-from postroom.model.schema import root_of
-from postroom.model.wsdl import Unusable
+from postroom.model.wsdl import Unusable, tree_of
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -84,10 +82,7 @@ def check_reliable_policy(text: str, file: str) -> None:
 
 
 def _policy(text: str, file: str) -> etree._Element:
-    try:
-        root = root_of(text, file)
-    except SchemaMalformed as error:
-        raise Unusable(f"{file}: {error.facts['why']}") from None
+    root = tree_of(text, file)
     if root.tag not in [f"{{{space}}}Policy" for space in _WSP]:
         raise Unusable(f"{file}: the root of a policy is wsp:Policy")
     return root

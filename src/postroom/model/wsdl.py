@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from postroom.errors import PostroomError, SchemaMalformed
 from postroom.limits import SCHEMA_FILES_MAX
 from postroom.model.definitions import nearest
-from postroom.model.schema import beside, compile_schema, is_outside, root_of
+from postroom.model.schema import beside, collected, compile_schema, is_outside, locations, root_of
 from postroom.model.xmltext import attribute
 
 if TYPE_CHECKING:
@@ -71,21 +71,12 @@ class Contract:
 
 def gathered_wsdl(text: str, name: str, read: Callable[[str], str]) -> str:
     """An interface with all that it imports, as one text; ``read`` gives the text of a file beside it."""
-    files: dict[str, str] = {}
-    todo = {name: text}
-    while todo:
-        file, source = todo.popitem()
-        files[file] = source
-        for other in _imported(source, file):
-            if other not in files and other not in todo:
-                if len(files) + len(todo) >= SCHEMA_FILES_MAX:
-                    raise Unusable(f"{name} has more than {SCHEMA_FILES_MAX} files")
-                todo[other] = read(other)
-    return json.dumps([name, files], ensure_ascii=False)
+    too_many = Unusable(f"{name} has more than {SCHEMA_FILES_MAX} files")
+    return json.dumps([name, collected(text, name, _imported, read, too_many)], ensure_ascii=False)
 
 
 def _imported(text: str, file: str) -> Iterator[str]:
-    for element, location in _locations(_tree(text, file)):
+    for element, location in _locations(tree_of(text, file)):
         other = beside(file, location)
         if is_outside(other, location) or element.tag in (f"{_XSD}redefine", f"{_XSD}override"):
             word = element.tag.partition("}")[2]
@@ -93,7 +84,8 @@ def _imported(text: str, file: str) -> Iterator[str]:
         yield other
 
 
-def _tree(text: str, file: str) -> etree._Element:
+def tree_of(text: str, file: str) -> etree._Element:
+    """The tree of a harmless document; raises ``Unusable``."""
     try:
         return root_of(text, file)
     except SchemaMalformed as error:
@@ -103,10 +95,7 @@ def _tree(text: str, file: str) -> etree._Element:
 def _locations(root: etree._Element) -> Iterator[tuple[etree._Element, str]]:
     for element in root.iter(f"{_WSDL}import"):
         yield element, element.get("location", "")
-    for word in ("include", "import", "redefine", "override"):
-        for element in root.iter(_XSD + word):
-            if element.get("schemaLocation") is not None:
-                yield element, element.get("schemaLocation")
+    yield from locations(root)
 
 
 @lru_cache(maxsize=64)
@@ -138,7 +127,7 @@ def contract_of(text: str, port: str) -> Contract:
     except PostroomError as error:
         raise Unusable(str(error)) from None
     name, files = json.loads(text)
-    space = _tree(files[name], name).get("targetNamespace", "")
+    space = tree_of(files[name], name).get("targetNamespace", "")
     return Contract(port, service.name, version, space, operations, schema)
 
 
@@ -174,7 +163,7 @@ def _check_uses(text: str, binding: str) -> None:
     _, files = json.loads(text)
     local = binding.partition("}")[2]
     for file, source in files.items():
-        for node in _tree(source, file).iter(f"{_WSDL}binding"):
+        for node in tree_of(source, file).iter(f"{_WSDL}binding"):
             for element in node.iter() if node.get("name") == local else ():
                 words = [space for space in _BINDINGS.values() if str(element.tag).startswith(space)]
                 word = str(element.tag).partition("}")[2]
@@ -187,19 +176,17 @@ def _operation(operation: Any, wrappers: dict[str, str]) -> Operation:
     abstract = operation.abstract
     if abstract.input_message is None:
         raise Unusable(f"the operation {operation.name} begins with the partner, which is not implemented")
+    output: str | None = None
     if operation.style == "rpc":
-        space = operation.input.body.qname.namespace or ""
-        names = [f"{{{space}}}{operation.name}", f"{{{space}}}{operation.name}Response"]
-        wrappers[names[0]] = _wrapper(operation, operation.name, abstract.input_message)
-        output = None
+        input = f"{{{operation.input.body.qname.namespace or ''}}}{operation.name}"
+        wrappers[input] = _wrapper(operation, operation.name, abstract.input_message)
         if operation.output is not None:
-            output = names[1]
+            output = f"{input}Response"
             wrappers[output] = _wrapper(operation, f"{operation.name}Response", abstract.output_message)
-        faults = frozenset(_element(operation, fault_message) for fault_message in abstract.fault_messages.values())
-        return Operation(operation.name, operation.soapaction or "", names[0], output, faults)
-    input = _element(operation, abstract.input_message)
-    has_output = operation.output is not None and abstract.output_message is not None and abstract.output_message.parts
-    output = _element(operation, abstract.output_message) if has_output else None
+    else:
+        input = _element(operation, abstract.input_message)
+        said = operation.output is not None and abstract.output_message is not None and abstract.output_message.parts
+        output = _element(operation, abstract.output_message) if said else None
     faults = frozenset(_element(operation, fault_message) for fault_message in abstract.fault_messages.values())
     return Operation(operation.name, operation.soapaction or "", input, output, faults)
 
@@ -238,7 +225,7 @@ def _schema(text: str, wrappers: Mapping[str, str]) -> str:
     schemas: dict[str, str] = {}
     spaces: dict[str, list[str]] = {}  # the schemas of each namespace
     for file, source in files.items():
-        root = _tree(source, file)
+        root = tree_of(source, file)
         if root.tag.startswith(_XSD):
             schemas[file] = source
             continue
@@ -273,7 +260,7 @@ def published(text: str, port: str, address: str, part: str | None) -> str | Non
     name = main if part is None else part
     if name not in files:
         return None
-    root = _tree(files[name], name)
+    root = tree_of(files[name], name)
     for element, location in _locations(root):
         where = "location" if element.tag == f"{_WSDL}import" else "schemaLocation"
         element.set(where, f"{address}?wsdl={beside(name, location)}")

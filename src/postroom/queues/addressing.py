@@ -176,4 +176,4 @@ def _likely(names: Names, known: list[tuple[str, str]]) -> list[str]:
 def typed_level(tx: Transaction, path: str) -> str | None:
     """The nearest level with a password, as it is typed."""
     level = keyed_level(tx, path)
-    return None if level is None else shown(tuple(level.split("/")))
+    return None if level is None else level.replace("/", " ")

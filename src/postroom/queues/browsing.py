@@ -27,15 +27,9 @@ def browse(store: Store, queue: Names, where: Selector, limit: int | None) -> Li
     """
     if limit is not None and limit < 1:
         raise ArgumentInvalid(argument="limit", why="at least 1")
-    present = store.read(partial(_readable, names_of(queue)))
+    names = names_of(queue)
+    present = store.read(lambda tx: locks.unlocked(tx, queues_even_retired(tx, names)))
     return Listing(lambda: _chosen(store, present, where, limit))
-
-
-def _readable(names: Names, tx: Transaction) -> list[Queue]:
-    queues = queues_even_retired(tx, names)
-    for queue in queues:
-        locks.refuse_locked(tx, queue)
-    return queues
 
 
 def _chosen(store: Store, queues: Sequence[Queue], where: Selector, limit: int | None) -> Iterator[Message]:

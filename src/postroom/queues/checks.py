@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 
-from postroom.errors import ArgumentInvalid
+from postroom.errors import ArgumentInvalid, DescriptionInvalid
 from postroom.limits import (
     COMMAND_CHARS_MAX,
     COMMAND_SECONDS_MAX,
@@ -17,9 +17,9 @@ from postroom.limits import (
     NAME_CHARS_MAX,
     PASSWORD_CHARS_MAX,
 )
-from postroom.model.definitions import Problem
+from postroom.model.definitions import Problem, refuse
 from postroom.model.password import is_hash
-from postroom.queues.description import CLAUSE_LEVELS, Entry, fail_all
+from postroom.queues.description import CLAUSE_LEVELS, Entry
 from postroom.queues.policy import of_words
 
 Entries = Sequence[Entry]
@@ -160,7 +160,7 @@ def check(entries: Entries) -> None:
         for entry, what in rule(entries)
     ]
     if problems:
-        fail_all(problems)
+        refuse(DescriptionInvalid, problems)
 
 
 def paths(entries: Entries) -> list[str]:

@@ -18,7 +18,7 @@ from typing import NamedTuple, NoReturn
 
 from postroom.errors import DescriptionInvalid
 from postroom.limits import DESCRIPTION_BYTES_MAX
-from postroom.model.definitions import Position, Problem, refuse
+from postroom.model.definitions import Position
 from postroom.model.words import Lexicon, Word, WordReader
 
 CLAUSE_LEVELS = {"INPUT-QUEUE": 1, "OUTPUT-QUEUE": 1, "SUB-QUEUE-1": 2, "SUB-QUEUE-2": 3, "SUB-QUEUE-3": 4}
@@ -90,10 +90,6 @@ def parse(text: str, file: str) -> tuple[Entry, ...]:
     if len(text) > DESCRIPTION_BYTES_MAX:
         fail(Position(file, 1), f"the description is longer than {DESCRIPTION_BYTES_MAX} characters", "size")
     return tuple(_Reader(LEXICON.words(text, file)).entries())
-
-
-def fail_all(problems: list[Problem]) -> NoReturn:
-    refuse(DescriptionInvalid, problems)
 
 
 class _Reader(WordReader):

@@ -177,10 +177,10 @@ def _evolve_queues(
     numbers = {kind: _next_number(present, kind) for kind in _PREFIXES}
     added: list[str] = []
     kept: list[str] = []
-    commands = _commands_of_leaves(levels)
+    commands = {level.path: (level.command, level.timeout) for level in levels if level.command is not None}
     for ordinal, level in enumerate((level for level in levels if level.leaf), 1):
         queue = present.pop((level.role, level.path), None)
-        command, seconds = commands[level.path]
+        command, seconds = _nearest(level.path, commands) or (None, None)
         if queue is None:
             name = f"{_PREFIXES[level.role]}{numbers[level.role]:04d}"
             numbers[level.role] += 1
@@ -218,17 +218,6 @@ def _nearest(path: str, of: Mapping[str, T | None]) -> T | None:
 def _next_number(present: dict[tuple[str, str], Queue], kind: str) -> int:
     """After the highest that was ever given: a program that remembers a physical name must not meet another queue."""
     return max((int(queue.name[4:]) + 1 for (its, _), queue in present.items() if its == kind), default=0)
-
-
-def _commands_of_leaves(levels: Sequence[Level]) -> dict[str, tuple[str | None, int | None]]:
-    """Of each path the command line that reaches it, and how long that may take."""
-    written = {level.path: (level.command, level.timeout) for level in levels}
-    commands = {}
-    for level in levels:
-        names = level.path.split("/")
-        above = (written["/".join(names[:depth])] for depth in range(1, len(names) + 1))
-        commands[level.path] = next((pair for pair in above if pair[0] is not None), (None, None))
-    return commands
 
 
 def _retire(tx: Transaction, stale: Queue) -> str:

@@ -319,12 +319,11 @@ class Leasing:
     def release(self, fence: int, delay: float = 0.0) -> None:
         if not 0 <= delay <= DELAY_SECONDS_MAX:
             raise ArgumentInvalid(argument="delay", why=f"seconds from 0 to {DELAY_SECONDS_MAX:.0f}")
-        self._store.transact("release", partial(self._release, [fence], in_microseconds(delay)))
+        self._store.transact("release", partial(self._release, fence, in_microseconds(delay)))
         self._held.discard(fence)
 
-    def _release(self, fences: Sequence[int], delay: int, tx: Transaction) -> None:
-        for fence in fences:
-            self._came_back(tx, tx.deliveries.release(fence, delay))
+    def _release(self, fence: int, delay: int, tx: Transaction) -> None:
+        self._came_back(tx, tx.deliveries.release(fence, delay))
 
     def _came_back(self, tx: Transaction, stored: Stored) -> None:
         queue = tx.queues.to_read(_queue_of(tx, stored))
@@ -347,11 +346,7 @@ class Leasing:
         if not isinstance(reason, str):
             raise ArgumentInvalid(argument="reason", why="text is expected")
         why = storable(reason.strip()) or "it failed"  # often it is the text of an error, which may quote anything
-
-        def work(tx: Transaction) -> str | None:
-            return self._fail(tx, Ended(fence, why, final))
-
-        buried = self._store.transact("fail", work)
+        buried = self._store.transact("fail", lambda tx: self._fail(tx, Ended(fence, why, final)))
         self._held.discard(fence)
         return buried
 
@@ -395,7 +390,13 @@ class Leasing:
 
     def release_each(self, fences: Sequence[int]) -> None:
         """Give back what its receiver never had; what is over already is left as it is."""
-        self._store.transact("release", partial(self._release_left, fences))
+
+        def work(tx: Transaction) -> None:
+            for fence in fences:
+                with suppress(LeaseOver):  # its time was over, and someone has come by
+                    self._release(fence, 0, tx)
+
+        self._store.transact("release", work)
         self.forget(fences)
 
     def extend_each(self, fences: Sequence[int], seconds: float) -> list[int]:
@@ -421,10 +422,8 @@ class Leasing:
             stored = None if delivery is None else tx.messages.find(delivery.message)
             if delivery is None or stored is None:
                 raise LeaseOver(lease=fence, why="no message is leased under this number")
-            attempts, policy = (
-                tx.deliveries.details(stored.key).attempts,
-                tx.policies.of(tx.queues.to_read(delivery.queue)),
-            )
+            policy = tx.policies.of(tx.queues.to_read(delivery.queue))
+            attempts = tx.deliveries.details(stored.key).attempts
             about = {"lease": fence, "attempts": attempts, "until": delivery.until}
             return LeasedMessage(stored, self, seconds=policy.lease, **about)
 
@@ -461,15 +460,8 @@ class Leasing:
 
     def close(self) -> None:
         """Give back what this user has leased and not ended: nobody could end it any more."""
-        left = sorted(self._held)
-        if left:
-            self._store.transact("release", partial(self._release_left, left))
-        self._held.clear()
-
-    def _release_left(self, fences: Sequence[int], tx: Transaction) -> None:
-        for fence in fences:
-            with suppress(LeaseOver):  # its time was over, and someone has come by
-                self._release([fence], 0, tx)
+        if self._held:
+            self.release_each(sorted(self._held))
 
 
 def _queue_of(tx: Transaction, stored: Stored) -> int:

@@ -32,11 +32,8 @@ def portions(tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> Iterator
     It is one part, unless the oldest give way: then as many may come as come one by one.
     """
     policy = tx.policies.of(queue)
-    if not policy.limited or policy.over != DEAD_LETTERS:
-        make_room(tx, queue, drafts)
-        yield drafts
-        return
-    for part in _parts(policy, drafts):
+    gives_way = policy.limited and policy.over == DEAD_LETTERS
+    for part in _parts(policy, drafts) if gives_way else [drafts]:
         make_room(tx, queue, part)
         yield part
 

@@ -25,14 +25,9 @@ class User:
     name: str
 
 
-def is_held(tx: Transaction, queue: Queue) -> bool:
-    """Whether a lock stands and is still good."""
-    return queue.in_use(tx.now)
-
-
 def refuse_locked(tx: Transaction, queue: Queue) -> None:
     """Only receives may enter a locked queue: everything else is refused, also for the user who locked it."""
-    if is_held(tx, queue):
+    if queue.in_use(tx.now):
         raise locked_error(queue)
 
 
@@ -47,7 +42,7 @@ def enter(tx: Transaction, queue: Queue, user: User) -> Queue:
     """Let a receive into a queue: ours or free is fine, a dead lock is cleared, another's is an error."""
     if queue.lock_owner is None:
         return queue
-    if not is_held(tx, queue):
+    if not queue.in_use(tx.now):
         tx.queues.unlock(
             queue, "the lock's owner ended" if is_alive(queue.lock_owner) is False else "its lease ran out"
         )

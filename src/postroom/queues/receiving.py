@@ -263,7 +263,7 @@ class ReceiveVerbs(QueueUser):
                 return
         queues = queues_of(tx, names)
         for queue in queues:
-            if queue.lock_owner == self._user.owner and queue.lock_reference == reference and locks.is_held(tx, queue):
+            if queue.lock_owner == self._user.owner and queue.lock_reference == reference and queue.in_use(tx.now):
                 queues = [queue]
                 break
         if len(queues) == 1 and queues[0].path == reference:
@@ -273,7 +273,7 @@ class ReceiveVerbs(QueueUser):
 
     def _begun(self, tx: Transaction, queue: Queue, where: Selector | None) -> Stored | None:
         """The message that this user is reading: it goes on, also if one that stands before it has come back."""
-        if queue.lock_owner != self._user.owner or queue.lock_message is None or not locks.is_held(tx, queue):
+        if queue.lock_owner != self._user.owner or queue.lock_message is None or not queue.in_use(tx.now):
             return None
         stored = tx.messages.waiting(queue, queue.lock_message)
         return stored if stored is not None and (where is None or where.chooses(stored.properties)) else None

@@ -6,8 +6,8 @@ Each commit takes a page of them. Whoever is stopped half-way has moved some; th
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -99,6 +99,16 @@ class _Task(NamedTuple):
     verb: str
     plan: Plan | None = None  # None: they are let go
     skips: bool = False  # whether what is refused stays, and the others go
+
+    @contextmanager
+    def noting(self, refused: dict[int, PostroomError], keys: Iterable[int]) -> Iterator[None]:
+        """If something is refused inside: why these messages stay, where the others go."""
+        try:
+            yield
+        except _STAYS as refusal:
+            if not self.skips:
+                raise
+            refused |= dict.fromkeys(keys, refusal)
 
     def accepting(self, target: Queue, source: Queue) -> Queue:
         """A queue that takes what is brought to it, or a refusal."""
@@ -244,16 +254,12 @@ class Relocating:
         for move in going:
             if move.stored.key in refused:
                 continue
-            try:
+            with run.task.noting(refused, [move.stored.key]):
                 target = run.task.accepting(queues_of(tx, names_of(move.names))[0], source)
                 limits.kept(tx, target, tx.deliveries.details(move.stored.key).own(), move.stored.key)
                 run.coming(target.name, move.draft)
                 limits.check_room(tx, target, *run.weight[target.name])
                 goals[move.stored.key] = target.name
-            except _STAYS as refusal:
-                if not run.task.skips:
-                    raise
-                refused[move.stored.key] = refusal
         return _Page(chosen, [refused.get(stored.key) or goals[stored.key] for stored in chosen], told, full)
 
     def _not_admitted(self, tx: Transaction, task: _Task, going: Sequence[_Going]) -> dict[int, PostroomError]:
@@ -279,12 +285,8 @@ class Relocating:
         admitted, refused = self._admitted(tx, target, going, skips=task.skips)
         for move in going:
             if move.stored.key not in refused:
-                try:
+                with task.noting(refused, [move.stored.key]):  # it is refused before anything of it was written
                     self._bring_one(tx, source, target, task.verb, move, admitted.get(move.stored.key))
-                except _STAYS as refusal:  # before anything of it was written
-                    if not task.skips:
-                        raise
-                    refused[move.stored.key] = refusal
         return refused
 
     def _bring_one(
@@ -379,15 +381,10 @@ def _plans(
     refused: dict[int, PostroomError] = {}
     told = set(run.told)
     for stored in chosen:
-        try:
+        with run.task.noting(refused, [stored.key]):
             move = run.task.plan(tx, stored, told)
-        except _STAYS as refusal:
-            if not run.task.skips:
-                raise
-            refused[stored.key] = refusal
-            continue
-        going.append(move)
-        told |= set() if move.told is None else {move.told}
+            going.append(move)
+            told |= set() if move.told is None else {move.told}
     return going, refused, told
 
 
@@ -397,12 +394,8 @@ def _targets(
     """The queues where messages go, locked; of those that cannot be reached, their messages are ``refused``."""
     targets: dict[Names, Queue] = {}
     for names in sorted({move.names for move in going}):
-        try:
+        with task.noting(refused, [move.stored.key for move in going if move.names == names]):
             targets[names] = task.accepting(one_queue(tx, names_of(names)), source)
-        except _STAYS as refusal:
-            if not task.skips:
-                raise
-            refused |= {move.stored.key: refusal for move in going if move.names == names}
     return targets
 
 

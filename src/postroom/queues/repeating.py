@@ -54,7 +54,7 @@ def once(tx: Transaction, repeat: Repeat | None, read: Callable[[str], T], send:
     sent = send()
     first = _first(sent)
     if first is not None:  # where nothing was sent, there is nothing to repeat
-        tx.receipts.keep(repeat.name, key_number(first), repeat.fingerprint, _written(sent))
+        tx.receipts.add(repeat.name, key_number(first), repeat.fingerprint, _written(sent))
     return sent
 
 

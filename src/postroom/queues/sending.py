@@ -233,11 +233,13 @@ class SendVerbs(QueueUser):
             raise ArgumentInvalid(argument="destinations", why="give at least one queue")
         given = [(names_of(names), draft) for names in destinations]
         repeat = Repeat.of(idempotency_key, "distribute", given)
-        return (
-            self.distribute_each(given, unsaid=unsaid)
-            if repeat is None
-            else self._distribute_once(given, repeat, unsaid)
-        )
+        if repeat is None:
+            return self.distribute_each(given, unsaid=unsaid)
+
+        def work(tx: Transaction) -> Distributed:
+            return once(tx, repeat, distributed, lambda: self._deliver(tx, given, unsaid))
+
+        return self._store.transact("distribute", work)
 
     def distribute_each(
         self,
@@ -284,12 +286,6 @@ class SendVerbs(QueueUser):
         if unconfirmed is not None and done.sent:
             unconfirmed.taken = []
         return done
-
-    def _distribute_once(self, given: Sequence[tuple[Names, Draft]], repeat: Repeat, unsaid: bool) -> Distributed:
-        def work(tx: Transaction) -> Distributed:
-            return once(tx, repeat, distributed, lambda: self._deliver(tx, given, unsaid))
-
-        return self._store.transact("distribute", work)
 
     def _deliver(self, tx: Transaction, given: Sequence[tuple[Names, Draft]], unsaid: bool) -> Distributed:
         every = [names for names, _ in given]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from postroom.errors import ArgumentInvalid, BodyTooLarge, PostroomError, QueueHeld, QueueLocked, QueueUnknown
+from postroom.errors import ArgumentInvalid, BodyTooLarge, PostroomError, QueueHeld, QueueLocked
 from postroom.limits import BODY_BYTES_MAX, PARTIALS_MAX
 from postroom.model.arguments import check_methods
 from postroom.model.body import Format
@@ -131,8 +131,6 @@ def _status(tx: Transaction, names: Names) -> str:
     """What a send to a queue would be answered with."""
     try:
         queue = one_to_read(tx, names)
-    except QueueUnknown:
-        return status.UNKNOWN
     except PostroomError as error:
         return error.status
     return status.QUEUED if queue.hold else status.DONE

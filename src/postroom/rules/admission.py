@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from postroom.engine.steps.effects import Document, moment
@@ -12,6 +12,7 @@ from postroom.errors import EntryRefused
 from postroom.model.message import Draft
 from postroom.rules import entries as admission
 from postroom.rules.answers import Answers
+from postroom.rules.compilation.plan import Plan
 from postroom.rules.entries import Candidate
 from postroom.rules.programs import Programs
 from postroom.store.kernel.batch import Places, Put
@@ -36,36 +37,42 @@ class RuleAdmission:
                 system["connection"] = secrets.token_hex(8)
             document = Document(0, draft.format, draft.type, draft.body)
             candidates.append(Candidate(document, admission.stored(draft.properties), system))
-        return self._let_in(tx, queue, drafts, candidates)
+        return self._let_in(tx, queue, candidates)
 
     def again(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> list[Put]:
         """The same of messages that were sent before: what the system wrote stays, what is fixed is made anew."""
         target = self._programs.plan(tx).target(queue.name)
-        fixed = {planned.name for planned in target.properties if planned.fixed}
         candidates = []
         for draft in drafts:
             properties = admission.stored(draft.properties)
             system = {name: value for name, value in properties.items() if name in admission.RESERVED}
             system.setdefault("sender", tx.journal.actor)
-            explicit = {name: value for name, value in properties.items() if name not in fixed | admission.RESERVED}
+            explicit = admission.settable(target, properties)
             candidates.append(Candidate(Document(0, draft.format, draft.type, draft.body), explicit, system))
-        return self._let_in(tx, queue, drafts, candidates)
+        return self._let_in(tx, queue, candidates)
 
-    def _let_in(
-        self, tx: Transaction, queue: Queue, drafts: Sequence[Draft], candidates: Sequence[Candidate]
-    ) -> list[Put]:
-        plan = self._programs.plan(tx)
-        target = plan.target(queue.name)
-        slicings, indexes = tx.slices.ids("slicing"), tx.slices.ids("index")
-        puts = []
-        for draft, entry in zip(drafts, admission.admit(plan, target, candidates, self._answers.of(tx)), strict=True):
-            if isinstance(entry, Failure):
-                raise EntryRefused(queue=queue.name, why=entry.description, reason=entry.code)
-            places = Places(
-                tuple((slicings[name], value) for name, value in entry.slices),
-                tuple((indexes[name], value) for name, value in entry.entries),
-            )
-            due = moment(entry.delay, tx.now)
-            draft = draft._replace(properties=entry.properties)
-            puts.append(Put(queue, draft, None, tx.journal.actor, places, due))
+    def _let_in(self, tx: Transaction, queue: Queue, candidates: Sequence[Candidate]) -> list[Put]:
+        puts: list[Put] = []
+        for put in admitted(tx, self._programs.plan(tx), queue, candidates, self._answers, tx.journal.actor):
+            if isinstance(put, Failure):
+                raise EntryRefused(queue=queue.name, why=put.description, reason=put.code)
+            puts.append(put)
         return puts
+
+
+def admitted(
+    tx: Transaction, plan: Plan, queue: Queue, candidates: Sequence[Candidate], answers: Answers, actor: str
+) -> Iterator[Put | Failure]:
+    """Messages as someone puts them into a queue, with what is worked out for each; or why one cannot enter."""
+    slicings, indexes = tx.slices.ids("slicing"), tx.slices.ids("index")
+    entries = admission.admit(plan, plan.target(queue.name), candidates, answers.of(tx))
+    for (document, _, _), entry in zip(candidates, entries, strict=True):
+        if isinstance(entry, Failure):
+            yield entry
+            continue
+        places = Places(
+            tuple((slicings[name], value) for name, value in entry.slices),
+            tuple((indexes[name], value) for name, value in entry.entries),
+        )
+        draft = Draft(document.body, document.format, document.type, entry.properties)
+        yield Put(queue, draft, None, actor, places, moment(entry.delay, tx.now))

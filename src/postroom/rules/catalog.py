@@ -114,13 +114,9 @@ class _Writing:
                     self._retire(queue, str(definition.position))
 
     def _retire(self, queue: Queue, position: str) -> None:
-        where = f" (it is defined at {position})"
-        inside = self._tx.deliveries.inside(queue)
-        if inside:
-            raise QueueInUse(queue=queue.name, count=inside, where=where)
-        held = self._tx.slices.held_in(queue)
-        if held:
-            raise QueueInUse(queue=queue.name, count=held, where=where)
+        count = self._tx.deliveries.inside(queue) or self._tx.slices.held_in(queue)
+        if count:
+            raise QueueInUse(queue=queue.name, count=count, where=f" (it is defined at {position})")
         self._tx.queues.retire(queue)
 
     def _remove_slicings(self) -> None:

@@ -44,9 +44,12 @@ def explain(program: Program, plan: Plan, name: str) -> Explanation:
     rule = program.rules.get(name)
     if rule is None:
         raise DefinitionUnknown(name=f"rule {name}", nearest=nearest(name, program.rules))
+    from postroom.rules.compilation.compiler import read_alone
+
     body = read(rule.body.text, 0, len(rule.body.text), program.prolog(rule.module).namespaces)
     watches = _watched(program, rule)
-    reads = dict.fromkeys(str(source) for queue in watches for source in _reads(program, plan, queue, rule))
+    arounds = [read_alone(rule, program, queue, plan.mark) for queue in watches]
+    reads = dict.fromkeys(str(source) for around in arounds for source in around.reads)
     return Explanation(
         name,
         str(rule.position),
@@ -64,18 +67,6 @@ def _watched(program: Program, rule: RuleDefinition) -> tuple[str, ...]:
     slicing = program.slicings.get(rule.target)
     comes = program.sliced(slicing) if slicing else (rule.target,)
     return comes if rule.unless is None else (*comes, rule.due)
-
-
-def _reads(program: Program, plan: Plan, queue: str, rule: RuleDefinition) -> tuple[Any, ...]:
-    """What this rule alone reads, of all that the rules of its queue do."""
-    from postroom.rules.compilation.environment import environment
-    from postroom.rules.compilation.translation import Surroundings, composed, declared
-
-    known = environment(program, rule.module)
-    around = Surroundings(program, queue, plan.mark, environment=known)
-    composed(rule, around, 0)
-    declared(around, [read(rule.body.text, 0, len(rule.body.text), known.prolog.namespaces)])
-    return tuple(around.reads)
 
 
 def _query(plan: QueuePlan, rule: str) -> str:

@@ -10,16 +10,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from postroom.engine.steps.effects import Document
-from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body, made_error_queue
+from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body, error_queue
 from postroom.engine.steps.step import ENGINE
 from postroom.errors import EntryRefused
 from postroom.limits import ERROR_DEPTH_MAX
 from postroom.model.message import Draft
 from postroom.rules import entries
+from postroom.rules.admission import admitted
 from postroom.rules.answers import Answers
 from postroom.rules.entries import Candidate
 from postroom.rules.programs import Programs
-from postroom.store.kernel.batch import Places, Put
+from postroom.store.kernel.batch import Put
 from postroom.store.kernel.queues import Admission, Queue
 from postroom.store.kernel.transaction import Transaction
 
@@ -39,7 +40,7 @@ class Outside:
         ]
         return [
             EntryRefused(queue=queue.name, why=put.description, reason=put.code) if isinstance(put, Failure) else put
-            for put in self._admitted(tx, queue, candidates)
+            for put in admitted(tx, self._programs.plan(tx), queue, candidates, self._answers, ENGINE)
         ]
 
     def failed(
@@ -58,33 +59,16 @@ class Outside:
             goal = tx.queues.named(name)
             if goal is None or goal.retired or not goal.accepts or goal.admission & Admission.FLOWS:
                 continue
-            taken = entries.inherited(self._programs.plan(tx).target(name), properties, {})
-            (put,) = self._admitted(tx, goal, [Candidate(source, taken, system)])
+            plan = self._programs.plan(tx)
+            taken = entries.inherited(plan.target(name), properties, {})
+            (put,) = admitted(tx, plan, goal, [Candidate(source, taken, system)], self._answers, ENGINE)
             if isinstance(put, Put):
                 return put._replace(cause=document.key or None)
         last = Draft(body, "xml", None, entries.said(system))
-        return Put(made_error_queue(tx), last, document.key or None, ENGINE)
+        return Put(error_queue(tx), last, document.key or None, ENGINE)
 
     def _ladder(self, tx: Transaction, queue: str, rule: str | None, depth: int) -> list[str]:
         if depth > ERROR_DEPTH_MAX:
             return []
         levels = self._programs.program(tx).error_queues(queue, rule)
         return [name for name in levels if name != SYSTEM_ERRORS]
-
-    def _admitted(self, tx: Transaction, goal: Queue, candidates: Sequence[Candidate]) -> list[Put | Failure]:
-        plan = self._programs.plan(tx)
-        slicings, indexes = tx.slices.ids("slicing"), tx.slices.ids("index")
-        outcomes: list[Put | Failure] = []
-        admitted = entries.admit(plan, plan.target(goal.name), candidates, self._answers.of(tx))
-        for (document, _, _), entry in zip(candidates, admitted, strict=True):
-            if isinstance(entry, Failure):
-                outcomes.append(entry)
-                continue
-            places = Places(
-                tuple((slicings[name], value) for name, value in entry.slices),
-                tuple((indexes[name], value) for name, value in entry.entries),
-            )
-            due = None if entry.delay is None else tx.now + entry.delay
-            draft = Draft(document.body, document.format, document.type, entry.properties)
-            outcomes.append(Put(goal, draft, None, ENGINE, places, due))
-        return outcomes

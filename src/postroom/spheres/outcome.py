@@ -12,7 +12,6 @@ from contextlib import nullcontext
 from postroom.engine.machine import SPHERES
 from postroom.engine.spheres import RETURN, fail, unmarked
 from postroom.engine.steps.failures import SYSTEM_ERRORS
-from postroom.engine.steps.step import in_use
 from postroom.errors import PostroomError, SphereOver, SphereUnknown, StoreError
 from postroom.model.message import Draft, Stored
 from postroom.spheres.access import QueueAccess
@@ -222,7 +221,7 @@ def _taken(
     queue = queues.get(stored.queue)
     if queue is None or queue.id != send.queue or not tx.journal.is_first(stored.position):
         return True  # it has gone on, and may have come back
-    if queue.lock_message == stored.key and in_use(tx, queue):
+    if queue.lock_message == stored.key and queue.in_use(tx.now):
         return True  # someone reads it by segments
     if stored.sound:  # a damaged one is never delivered, and kept for those who look for the reason
         access.withdraw(tx, queue, stored)
@@ -281,7 +280,7 @@ def _withdraw_compensation(tx: Transaction, send: Send, queues: dict[str, Queue]
     if stored is None or queue is None or queue.name != send.target or stored.processed is not None:
         return
     came = tx.journal.source_of(stored.position)
-    if came not in (None, queues[UNDO_QUEUE].id) or (queue.lock_message == stored.key and in_use(tx, queue)):
+    if came not in (None, queues[UNDO_QUEUE].id) or (queue.lock_message == stored.key and queue.in_use(tx.now)):
         return  # it has gone on and come back, or someone reads it
     access.withdraw(tx, queue, stored)
 

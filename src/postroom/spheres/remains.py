@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from postroom.engine.steps.effects import Document
-from postroom.engine.steps.failures import Failure, error_body, made_error_queue
+from postroom.engine.steps.failures import Failure, error_body, error_queue
 from postroom.model.message import NO_PROPERTIES, Draft
 from postroom.store.kernel.queues import Queue
 from postroom.store.kernel.transaction import Transaction
@@ -21,7 +21,7 @@ def name_remains(tx: Transaction, id: str, errors: Queue | None) -> None:
     remains += [(send, f"the command of {send.recipient} has run") for send in _followed_by_commands(tx, id, sends)]
     for send, why in remains:
         tx.spheres.settle(send, send.outcome, why)
-        errors = errors or made_error_queue(tx)
+        errors = errors or error_queue(tx)
         tx.messages.put(errors, Draft(_told(tx, send, why), "xml", None, NO_PROPERTIES), send.message)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from postroom.engine.holding import LEASE
 from postroom.engine.steps.effects import Document
-from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body, made_error_queue
+from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body, error_queue
 from postroom.engine.steps.stage import Result, Stage, Turn
 from postroom.errors import ArgumentInvalid, BodyError
 from postroom.limits import PAGE_ROWS, RETRY_SECONDS
@@ -72,7 +72,7 @@ def _put(tx: Transaction, turn: Turn, target: Queue, come: Come, errors: Queue |
     except BodyError as refusal:
         failure = Failure("message", refusal.code, str(refusal), f"state {come.state}")
         body = error_body(failure, target.name, come.token, Document(come.token, draft.format, None, draft.body))
-        tx.messages.put(errors or made_error_queue(tx), Draft(body, "xml", None, NO_PROPERTIES), come.token)
+        tx.messages.put(errors or error_queue(tx), Draft(body, "xml", None, NO_PROPERTIES), come.token)
         return
     Batch(tx).write([put._replace(cause=come.token) for put in puts], 0)
 

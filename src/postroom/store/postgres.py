@@ -11,7 +11,6 @@ import contextlib
 import os
 import select
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from threading import Lock
 from time import monotonic, sleep
@@ -105,7 +104,7 @@ class PostgresStore(PostgresExpress):
         return self._url
 
     @contextlib.contextmanager
-    def _listening(self, line: int | None) -> Iterator[Waiter]:
+    def waiter(self, line: int | None = None) -> Iterator[Waiter]:
         connection = self._listener(line)
         waiter = ListenWaiter(connection)
         try:
@@ -235,9 +234,6 @@ class PostgresStore(PostgresExpress):
         else:
             with self._lanes.one() as lane:
                 yield lane or self
-
-    def waiter(self, line: int | None = None) -> AbstractContextManager[Waiter]:
-        return self._listening(line)
 
     def _begin(self) -> None:
         self._start(f"BEGIN ISOLATION LEVEL READ COMMITTED; {_NOW}")

@@ -17,13 +17,12 @@ import psycopg
 from postroom import faults
 from postroom.errors import PostroomError, StoreError
 from postroom.limits import CALM_LOOKS, FOLD_LINES, KEYS_SENT_MIN, SERVER_LANES_MAX, SERVER_TIME_SECONDS
-from postroom.model.message import Draft, Message, Stored, message_hash, message_hashes
+from postroom.model.message import Draft, Message, message_hash, message_hashes
 from postroom.model.moment import in_microseconds, system_clock
 from postroom.store.kernel.base import Conflict, Lent, Receipt, Sending, Store
 from postroom.store.kernel.journal import put_digest
 from postroom.store.kernel.message_rows import record
 from postroom.store.kernel.session import Row
-from postroom.store.kernel.transaction import Transaction
 from postroom.store.postgres_call import Call, RecordCall
 from postroom.store.postgres_session import PostgresSession
 
@@ -165,7 +164,8 @@ class PostgresExpress(Store):
                     return Message(stored)
             finally:
                 self._leave()
-            self.transact("receive", lambda tx: _put_back(tx, queue, stored))  # the long way sets it aside
+            # The long way sets it aside.
+            self.transact("receive", lambda tx: tx.handouts.put_back(queue, stored, _DAMAGED))
             return None
 
     def lease_one(self, queue: int, owner: str, microseconds: int) -> Lent | None:
@@ -251,12 +251,7 @@ class PostgresExpress(Store):
 
     def _learned(self, queue: int) -> str:
         """The name of a queue, asked for once: no queue gets another. Before anything is taken that could be lost."""
-        try:
-            rows = self.session.connection.execute(_NAME, (queue,)).fetchall()
-        except psycopg.Error as error:
-            if self.session.connection.closed:
-                self._stop("the connection to the database is gone")
-            self._raise_ours(error)
+        rows = self._asked(_NAME, queue)
         name = self._names[queue] = str(rows[0][0]) if rows else ""
         return name
 
@@ -267,16 +262,20 @@ class PostgresExpress(Store):
         """
         keys = self._transaction.keys
         size = max(keys.block, KEYS_SENT_MIN)
-        try:
-            stop = self.session.connection.execute(_KEYS, (size,)).fetchall()[0][0]
-        except psycopg.Error as error:
-            if self.session.connection.closed:
-                self._stop("the connection to the database is gone")
-            self._raise_ours(error)
+        stop = self._asked(_KEYS, size)[0][0]
         if stop is None:
             return None
         keys.use(stop - size, stop)
         return keys.ready()
+
+    def _asked(self, statement: LiteralString, value: int) -> list[Row]:
+        """What the server answers, outside of a transaction of ours."""
+        try:
+            return self.session.connection.execute(statement, (value,)).fetchall()
+        except psycopg.Error as error:
+            if self.session.connection.closed:
+                self._stop("the connection to the database is gone")
+            self._raise_ours(error)
 
     def _called(self, label: str, call: Callable[[], T]) -> T | None:
         """What a function in the database answers, which begins and commits by itself; None if another was in the way.
@@ -378,7 +377,3 @@ def _lent(name: str, row: Row) -> tuple[Lent, bool]:
     key, created, place, number, last, line, attempts, until, cause, looked, type, form, body, hash, properties = row
     stored = record((key, name, created, None, type, form, body, hash, properties, cause, place, number, last))
     return Lent(stored, line, attempts, until), looked is not None
-
-
-def _put_back(tx: Transaction, queue: int, stored: Stored) -> None:
-    tx.messages.untake(tx.queues.locked(queue), stored, _DAMAGED)

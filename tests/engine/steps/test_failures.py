@@ -8,14 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from postroom.engine.steps.effects import Document
-from postroom.engine.steps.failures import (
-    SYSTEM_ERRORS,
-    Failure,
-    error_body,
-    error_message,
-    error_queue,
-    made_error_queue,
-)
+from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body, error_message, error_queue
 from postroom.errors import SchemaInvalid
 from postroom.limits import BODY_BYTES_MAX
 from postroom.model.schema import check_schema
@@ -55,9 +48,8 @@ def test_an_error_message_counts_as_a_failure() -> None:
 
 
 def test_the_queue_for_errors_is_made_once(room: Postroom) -> None:
-    first = room.store.transact("send", made_error_queue)
-    room.store.transact("send", error_queue)
-    assert room.store.transact("send", made_error_queue).id == first.id
+    first = room.store.transact("send", error_queue)
+    assert room.store.transact("send", error_queue).id == first.id
 
 
 SCHEMA = (Path(__file__).parents[3] / "docs" / "reference" / "error.xsd").read_text()

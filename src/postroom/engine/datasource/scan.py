@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
@@ -44,21 +45,17 @@ class Scan(DataSourceReader):
         self._choice = choice
 
     def partitions(self) -> list[InputPartition]:
-        store = self._place.open()
-        try:
+        with closing(self._place.open()) as store:
             queue = store.read(self._place.find)
             if self._choice.keys is not None:
                 return [KeyList(self._choice.keys)]
             cut = parts(self._partitions, store.read(lambda tx: tx.scans.count(queue)))
             bounds = store.read(lambda tx: tx.scans.key_bounds(queue, cut))
-        finally:
-            store.close()
         # The last part is open at its end, for what comes in now.
         return [KeyRange(low + 1, high) for low, high in zip([-1, *bounds[:-1]], [*bounds[:-1], END], strict=True)]
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-        store = self._place.open()
-        try:
+        with closing(self._place.open()) as store:
             queue = store.read(self._place.find)
             if isinstance(partition, KeyList):
                 keys = partition.keys
@@ -69,8 +66,6 @@ class Scan(DataSourceReader):
             elif isinstance(partition, KeyRange):
                 wanted = self._choice.wanted._replace(keys=(partition.first, partition.last))
                 yield from map(self._frames.batch, self._pages(store, queue, wanted))
-        finally:
-            store.close()
 
     def _pages(self, store: Store, queue: Queue, wanted: Wanted) -> Iterator[list[Found]]:
         """Each message once, page by page, so that no long reading stands in the way of the writers.
@@ -89,10 +84,7 @@ class Scan(DataSourceReader):
 
 def _pages_of(store: Store, queue: Queue, state: State, wanted: Wanted) -> Iterator[list[Found]]:
     after = -1
-    while True:
-        page = store.read(partial(_page, queue, state, wanted, after))
-        if not page:
-            return
+    while page := store.read(partial(_page, queue, state, wanted, after)):
         yield page
         after = page[-1].after
 

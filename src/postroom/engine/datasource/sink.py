@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,11 +91,8 @@ class _Written:
         return self._sheet.made(iterator)
 
     def _deliver(self, drafts: Sequence[Draft], receipt: Receipt | None) -> None:
-        store = self._place.open()
-        try:
+        with closing(self._place.open()) as store:
             deliver(store, self._place.queue, drafts, self._access(store), receipt)
-        finally:
-            store.close()
 
 
 class BatchSink(_Written, DataSourceArrowWriter):

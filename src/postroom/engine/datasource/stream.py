@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -96,15 +97,12 @@ class Stream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
         assert isinstance(partition, Span)
-        store = self._place.open()
-        try:
+        with closing(self._place.open()) as store:
             queue = store.read(self._place.find)
             after = partition.after
             while page := store.read(partial(_page, queue, after, partition.until)):
                 yield self._frames.batch(page)
                 after = page[-1].after
-        finally:
-            store.close()
 
 
 def _page(queue: Queue, after: int, until: int, tx: Transaction) -> list[Found]:

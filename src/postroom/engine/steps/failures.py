@@ -100,16 +100,6 @@ def initial_of(message: Message) -> Initial | None:
     return Initial(queue, initial.get("key"), copy)
 
 
-def error_queue(tx: Transaction) -> None:
-    """See to it that there is a queue for errors."""
-    present = tx.queues.named(SYSTEM_ERRORS)
-    if present is None:
-        tx.queues.create(SYSTEM_ERRORS, _KIND, path=SYSTEM_ERRORS, keep=Keep.SLICED)
-
-
-def made_error_queue(tx: Transaction) -> Queue:
-    """The queue for errors, locked, whether it was there or not."""
-    error_queue(tx)
-    queue = tx.queues.named(SYSTEM_ERRORS)
-    assert queue is not None
-    return queue
+def error_queue(tx: Transaction) -> Queue:
+    """The queue for errors, locked; made if it is not there yet."""
+    return tx.queues.made(SYSTEM_ERRORS, _KIND, Keep.SLICED)

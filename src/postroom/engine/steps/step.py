@@ -142,12 +142,7 @@ def _locked(tx: Transaction, names: Sequence[str]) -> dict[str, Queue]:
 
 def releases(tx: Transaction, queue: Queue) -> bool:
     """Whether the engine may take messages of a queue now."""
-    return queue.releases and not in_use(tx, queue)
-
-
-def in_use(tx: Transaction, queue: Queue) -> bool:
-    """Whether someone reads a message of the queue in segments."""
-    return queue.in_use(tx.now)
+    return queue.releases and not queue.in_use(tx.now)
 
 
 def _due(
@@ -367,7 +362,7 @@ class _Commit:
         sources = {stored.queue for stored, _ in steps}
         if not all(releases(self._tx, queues[name]) for name in sources):
             raise Stale  # put on hold since the claim, or someone began to read
-        held = {name for name, queue in queues.items() if not queue.accepts or in_use(self._tx, queue)}
+        held = {name for name, queue in queues.items() if not queue.accepts or queue.in_use(self._tx.now)}
         result = Result()
         if folding is not None:
             steps = self._folded(steps, folding, held)

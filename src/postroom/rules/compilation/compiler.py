@@ -122,6 +122,15 @@ def _groups(program: Program, around: Surroundings) -> Iterator[Group]:
         yield group
 
 
+def read_alone(rule: RuleDefinition, program: Program, queue: str, mark: str) -> Surroundings:
+    """What one rule reads, of all that the rules of a queue do."""
+    known = environment(program, rule.module)
+    around = Surroundings(program, queue, mark, environment=known)
+    composed(rule, around, 0)
+    declared(around, [read(rule.body.text, 0, len(rule.body.text), known.prolog.namespaces)])
+    return around
+
+
 def target(program: Program, queue: str, indexes: Mapping[str, Index], mark: str) -> Target:
     defined = program.queues.get(queue)
     properties = tuple(
@@ -150,14 +159,14 @@ def target(program: Program, queue: str, indexes: Mapping[str, Index], mark: str
 
 
 def _properties(
-    program: Program, queue: str, known: Environment, mark: str
+    program: Program, queue: str, known: Environment
 ) -> Iterator[tuple[PropertyDefinition, Expression, Edited, str]]:
     """Properties of a queue with values under the same declarations: each with its value, and as it is computed."""
     for definition in program.properties_of(queue):
         value = definition.value_for(queue)
         if value is not None and environment(program, definition.module).key == known.key:
             expression = property_value(value, known, definition.type)
-            yield definition, value, expression, computed(definition, expression.text, mark)
+            yield definition, value, expression, computed(definition, expression.text)
 
 
 def _foreign(program: Program, queue: str, known: Environment) -> bool:
@@ -170,7 +179,7 @@ def _foreign(program: Program, queue: str, known: Environment) -> bool:
 
 def _worked_out(program: Program, queue: str, indexes: Mapping[str, Index], mark: str, known: Environment) -> list[str]:
     """The expressions for what a new message of a queue gets; over $qs:message, $qs:p (explicit) and $qs:h."""
-    parts = [text for _, _, _, text in _properties(program, queue, known, mark)]
+    parts = [text for _, _, _, text in _properties(program, queue, known)]
     return parts + [indexed(index, mark) for index in indexes.values() if index.queue == queue]
 
 
@@ -231,7 +240,7 @@ def _valued(program: Program, queues: Iterable[str], around: Surroundings) -> li
         (expression, value, definition.position.file)
         for queue in queues
         if not _foreign(program, queue, around.environment) or queue == around.queue
-        for definition, value, expression, _ in _properties(program, queue, around.environment, around.mark)
+        for definition, value, expression, _ in _properties(program, queue, around.environment)
     ]
 
 

@@ -19,7 +19,7 @@ from postroom.rules.compilation.updates import with_functions
 from postroom.rules.language.body import Body, Call, Span
 from postroom.rules.language.definitions import Expression, LibraryDefinition, Program
 from postroom.rules.language.edits import Edit, Edited, edited
-from postroom.rules.language.functions import NAMESPACE, OURS, PREFIXES
+from postroom.rules.language.functions import OURS, PREFIXES
 from postroom.rules.language.prolog import Function, Import, Prolog, Variable
 from postroom.rules.language.prolog import library as declarations
 
@@ -124,9 +124,6 @@ class Environment:
         known = self.libraries.get(uri)
         return "" if known is None else reference(self.libraries, uri)
 
-    def imports(self) -> list[Edit]:
-        return import_edits(self.prolog.imports, self.libraries)
-
 
 def _inside(declaration: Function | Variable) -> Span:
     return declaration.body if isinstance(declaration, Function) else declaration.value
@@ -222,9 +219,8 @@ def _around(name: str, values: Sequence[str]) -> str:
 
 def usual_namespaces(environment: Environment) -> str:
     """The prefixes of every query, except those that the module declares itself."""
-    uris = {**PREFIXES, "qs": NAMESPACE}
     return " ".join(
-        f'declare namespace {prefix} = "{uris[prefix]}";'
+        f'declare namespace {prefix} = "{PREFIXES[prefix]}";'
         for prefix in _USUAL
         if prefix not in environment.prolog.namespaces
     )

@@ -15,6 +15,7 @@ from postroom.rules.compilation.environment import (
     call_edits,
     called,
     framed,
+    import_edits,
     named,
     parameters,
     usual_namespaces,
@@ -197,7 +198,7 @@ def declared(around: Surroundings, bodies: Sequence[Body] = ()) -> Edited | None
     if environment.where is None:
         return None
     prolog, reached = environment.prolog, environment.reached(bodies)
-    edits = environment.imports()
+    edits = import_edits(prolog.imports, environment.libraries)
     for declaration, body in prolog.bodies.items():
         edits += [*closing_edits(body), *update_edits(body)]
         used = isinstance(declaration, Function) and named(declaration) in reached
@@ -487,7 +488,7 @@ def cast(type: str) -> str:
     return f"function($qs:v) {{ $qs:v cast as Q{{{PREFIXES['xs']}}}{type} }}"
 
 
-def computed(definition: PropertyDefinition, text: str, mark: str) -> str:
+def computed(definition: PropertyDefinition, text: str) -> str:
     """The element of a computed property of ``$qs:message``; its value stands on lines of its own."""
     made = f'qs:computed("{definition.name}", \n{text}\n)'
     if definition.fixed:

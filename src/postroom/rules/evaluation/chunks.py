@@ -28,6 +28,7 @@ from postroom.engine.steps.serial import Timeline
 from postroom.rules.evaluation.grouping import Base as Base
 from postroom.rules.evaluation.grouping import Chunk as Chunk
 from postroom.rules.evaluation.grouping import together as together
+from postroom.rules.evaluation.small_chunks import pairs
 
 _ANSWER = pa.schema(
     [
@@ -174,7 +175,7 @@ def unpacked(answer: bytes) -> tuple[dict[int, list[Action]], set[int], list[int
         elif kind == "reset":
             made = ResetSlice(head[0], head[1], body)
         else:
-            slices, entries = map(_pairs, json.loads(places)) if places else ((), ())
+            slices, entries = map(pairs, json.loads(places)) if places else ((), ())
             rule, queue, form, type = head
             made = Enqueue(rule, queue, form, type, properties, body, slices, entries, delay, kind == "failure")
             if kind == "undo":
@@ -184,7 +185,3 @@ def unpacked(answer: bytes) -> tuple[dict[int, list[Action]], set[int], list[int
         else:
             effects[index] = [made]
     return effects, set(told["unsettled"]), told["orders"]
-
-
-def _pairs(lists: list[list[str]]) -> tuple[tuple[str, str], ...]:
-    return tuple([(name, value) for name, value in lists])

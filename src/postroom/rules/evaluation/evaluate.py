@@ -285,9 +285,9 @@ class _Chunk:
         if target.echo and passes > ECHO_PASSES_MAX:
             why = f"it went from one echo queue to another {passes - 1} times; the last target is the echo queue {goal}"
             return self._failed(arrival, Failure("application", "PR0004", why))
-        fixed = {planned.name for planned in target.properties if planned.fixed}
-        skipped = fixed | admission.RESERVED | (set() if target.echo else {"target", "timeout"})
-        explicit = {name: value for name, value in trigger.items() if name not in skipped}
+        explicit = admission.settable(target, trigger)
+        if not target.echo:
+            explicit = {name: value for name, value in explicit.items() if name not in ("target", "timeout")}
         document = Document(0, arrival.format, arrival.type, arrival.body)
         system = _made_by(str(trigger.get("rule", arrival.queue)), trigger)
         if target.echo:

@@ -18,15 +18,13 @@ from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.model.types import MessageType
 from postroom.rules.compilation.checks import at
-from postroom.rules.compilation.compiler import answered
-from postroom.rules.compilation.environment import environment
+from postroom.rules.compilation.compiler import answered, read_alone
 from postroom.rules.compilation.plan import Index, Plan
-from postroom.rules.compilation.translation import Surroundings, composed, declared, indexed, prolog
+from postroom.rules.compilation.translation import indexed, prolog
 from postroom.rules.evaluation.saxon_format import answer, batch, element, parts
 from postroom.rules.evaluation.xquery import QueryFailed
 from postroom.rules.evaluation.xquery_process import BoundedXQuery
 from postroom.rules.language.definitions import Program
-from postroom.rules.language.expression import read
 from postroom.store.kernel.base import Store, Unprepared
 from postroom.store.kernel.slices import Member
 from postroom.store.kernel.transaction import Transaction
@@ -148,11 +146,7 @@ class _Question:
         problems = {}
         for queue in self._program.watched:
             for rule in self._program.rules_of(queue):
-                known = environment(self._program, rule.module)
-                reader = Surroundings(self._program, queue, self.plan.mark, environment=known)
-                composed(rule, reader, 0)
-                declared(reader, [read(rule.body.text, 0, len(rule.body.text), known.prolog.namespaces)])
-                if self.index.name in reader.indexes:
+                if self.index.name in read_alone(rule, self._program, queue, self.plan.mark).indexes:
                     problems[rule.name] = Problem(at(rule, rule.body, 0), f"rule {rule.name}: {what}", error.code)
         refuse(ProgramInvalid, list(problems.values()))
 

@@ -6,17 +6,16 @@ A message that several sets lead to is one message to a rule: it is the same nod
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from graphlib import TopologicalSorter
 from itertools import chain, pairwise
 
 from postroom.engine.steps.effects import Arrival, Change, Document, Granule
 from postroom.engine.steps.serial import Timeline, before
 from postroom.rules.compilation.plan import Plan
+from postroom.rules.evaluation.grouping import Base as Base
 from postroom.rules.evaluation.saxon_format import element
 
-#: The sets of a chunk as they stood when it was claimed.
-Base = Mapping[Granule, Sequence[Document]]
 #: A message by what made it (-1 if it is stored) and its place there.
 _Known = tuple[int, int, str]
 _Run = tuple[int, int]  # first place and length

@@ -52,8 +52,9 @@ def _action(plain: list[Any]) -> Action:
     if len(plain) == len(ResetSlice._fields):
         return ResetSlice(*plain)
     rule, queue, form, type, properties, body, slices, entries, *rest = plain
-    return Enqueue(rule, queue, form, type, properties, body, _pairs(slices), _pairs(entries), *rest)
+    return Enqueue(rule, queue, form, type, properties, body, pairs(slices), pairs(entries), *rest)
 
 
-def _pairs(lists: list[list[str]]) -> tuple[tuple[str, str], ...]:
+def pairs(lists: list[list[str]]) -> tuple[tuple[str, str], ...]:
+    """Names and values as JSON has them."""
     return tuple([(name, value) for name, value in lists])

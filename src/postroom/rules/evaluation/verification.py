@@ -144,7 +144,7 @@ def _properties(subject: Subject, compilation: Compilation) -> Iterator[Problem]
                 continue
             known = subject.environment(definition.module)
             around = Surroundings(subject.program, "", _MARK, environment=known)
-            text = computed(definition, compiler.property_value(value.value, known, definition.type).text, _MARK)
+            text = computed(definition, compiler.property_value(value.value, known, definition.type).text)
             query = f"{prolog(_MARK, (), around)} for $qs:m in /Q{{}}b/Q{{}}m let $qs:message := qs:doc($qs:m) "
             query += f"let $qs:p := () let $qs:h := () return {text}"
             try:

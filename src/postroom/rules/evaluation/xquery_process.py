@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from time import process_time
 
-from postroom.engine.bounded_process import BoundedProcesses, Ended, attend
+from postroom.engine.bounded_process import BoundedProcesses, Ended, attend, seconds_of
 from postroom.engine.schema_process import SchemaTooSlow, check_bounded
 from postroom.engine.spark.worker import Bounds
 from postroom.limits import EVALUATION_SECONDS, XQUERY_CHECK_MORE_SECONDS, XQUERY_CHECK_SECONDS
@@ -65,10 +65,6 @@ def _asked(request: list[object], late: str = "") -> str:
     return str(answer)
 
 
-def _seconds(request: bytes) -> float:
-    return float(request[1 : request.index(b",")])
-
-
 def _answer(request: bytes, tell: object) -> bytes:
     _, verb, *rest = json.loads(request)
     answer: object = ""
@@ -93,4 +89,4 @@ def _checked(query: str, parameters: Sequence[str], seconds: float) -> list[obje
 
 if __name__ == "__main__":
     saxon()  # before the time counts
-    attend(_answer, _seconds)
+    attend(_answer, seconds_of)

@@ -103,13 +103,11 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """``delete node T`` and its kind: ``keyword`` and ``middle`` are its words, ``first`` and ``second`` its parts."""
+    """``delete node T`` and its kind: ``keyword`` and ``middle`` are its words."""
 
     kind: str  # delete, replace, value, rename, or where something is inserted: into, first, last, before, after
     keyword: Span
-    first: Span
     middle: Span | None = None
-    second: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)

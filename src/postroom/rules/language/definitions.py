@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.model.definitions import Definition, Position
@@ -176,16 +176,7 @@ AnyDefinition = (
     | LibraryDefinition
     | SystemDefinition
 )
-_CLASSES = (
-    QueueDefinition,
-    PropertyDefinition,
-    SlicingDefinition,
-    CollectionDefinition,
-    RuleDefinition,
-    ModuleDefinition,
-    LibraryDefinition,
-    SystemDefinition,
-)
+_CLASSES: tuple[type[AnyDefinition], ...] = get_args(AnyDefinition)
 
 
 @dataclass(frozen=True)
@@ -314,11 +305,9 @@ class Program:
 
 def as_catalog(definition: AnyDefinition) -> Definition:
     body = {member.name: getattr(definition, member.name) for member in fields(definition) if member.name != "position"}
-    if isinstance(definition, ModuleDefinition) and definition.prolog is None:
-        del body["prolog"]  # as rooms have it that were made before there was one
-    for name in ("unless", "deadline", "rule", "interface_text"):
+    for name in ("prolog", "unless", "deadline", "rule", "interface_text"):
         if name in body and body[name] is None:
-            del body[name]
+            del body[name]  # as rooms have it that were made before there was one
     return Definition(
         KIND, f"{definition.what} {definition.name}", {"what": definition.what, **_plain(body)}, definition.position
     )
@@ -335,12 +324,9 @@ def from_catalog(definition: Definition) -> AnyDefinition:
             PropertyValue(tuple(value["queues"]), Expression(**value["value"]) if value["value"] else None)
             for value in body["values"]
         )
-    if what == "rule":
-        for name in ("body", "unless", "deadline"):
-            if name in body:
-                body[name] = Expression(**body[name])
-    if what == "module" and "prolog" in body:
-        body["prolog"] = Expression(**body["prolog"])
+    for name in ("body", "unless", "deadline", "prolog"):
+        if name in body:
+            body[name] = Expression(**body[name])
     return kind(position=definition.position or Position("", 1), **body)
 
 

@@ -433,7 +433,7 @@ class Reader(Operands):
         yield self._inner(place)
         target = self.since(begin)
         if verb == "delete":
-            self.updates.append(Update(verb, keyword, target))
+            self.updates.append(Update(verb, keyword))
             self.closings.append((target.end, "))"))
             self._passes_on(first)
             return
@@ -444,7 +444,7 @@ class Reader(Operands):
         middle, begin = self.since(begin), self.at
         yield self._inner(place)
         second = self.since(begin)
-        self.updates.append(Update("value" if valued else kind, keyword, target, middle, second))
+        self.updates.append(Update("value" if valued else kind, keyword, middle))
         self.closings.append((second.end, NAMED if verb == "rename" else "))"))
         self._passes_on(first)
 

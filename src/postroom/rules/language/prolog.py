@@ -48,7 +48,6 @@ class Function:
     parameters: tuple[str, ...]
     opening: int
     body: Span
-    start: int
 
     @property
     def arity(self) -> int:
@@ -59,7 +58,6 @@ class Function:
 class Variable:
     name: tuple[str, str]
     value: Span
-    start: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,6 @@ class Prolog:
 
     text: str = ""
     uri: str = ""  # of a library module
-    prefix: str = ""
     namespaces: Mapping[str, str] = field(default_factory=dict)
     default: str | None = None  # the namespace of elements without a prefix
     functions: tuple[Function, ...] = ()
@@ -115,7 +112,7 @@ class _Declarations(Reader):
         super().__init__(tokens, len(text))
         self._text = text
         self._library = library
-        self._uri = self._prefix = ""
+        self._uri = ""
         self._namespaces: dict[str, str] = {}
         self._default: str | None = None
         self._functions: list[Function] = []
@@ -131,7 +128,6 @@ class _Declarations(Reader):
         made = Prolog(
             self._text,
             self._uri,
-            self._prefix,
             self._namespaces,
             self._default,
             tuple(self._functions),
@@ -149,7 +145,7 @@ class _Declarations(Reader):
         if not (self.word("module") and self.word("namespace", 1)):
             self.unexpected("module namespace PREFIX = URI")
         self.at += 2
-        self._prefix, self._uri = self._namespace()
+        _, self._uri = self._namespace()
         if is_taken(self._uri):
             raise Unreadable(f"the namespace {self._uri} is taken", self.tokens[0].start)
         self.need_symbol(";")
@@ -242,7 +238,7 @@ class _Declarations(Reader):
         if self.skip_word("function"):
             self._declared_function(first)
         elif self.skip_word("variable"):
-            self._declared_variable(first)
+            self._declared_variable()
         else:
             self.unexpected("function or variable")
 
@@ -264,7 +260,7 @@ class _Declarations(Reader):
             raise Unreadable("external is refused: nothing outside of the program gives a function", self.peek().start)
         if any(function.name == name and function.arity == len(parameters) for function in self._functions):
             raise Unreadable(f"the function {name[1]} with {len(parameters)} parameters is declared twice", first.start)
-        self._functions.append(Function(name, tuple(parameters), opening, self._braces(), first.start))
+        self._functions.append(Function(name, tuple(parameters), opening, self._braces()))
 
     def _braces(self) -> Span:
         """What is between braces: up to the one that closes the first."""
@@ -279,7 +275,7 @@ class _Declarations(Reader):
         inside = self.tokens[self.at - 2]
         return Span(begin, max(begin, inside.end if inside.start >= begin else begin))
 
-    def _declared_variable(self, first: Token) -> None:
+    def _declared_variable(self) -> None:
         here = self.peek()
         self.need_variable()
         name = self._declared_name(here, "variable")
@@ -298,7 +294,7 @@ class _Declarations(Reader):
             self.unexpected("a value")
         if any(variable.name == name for variable in self._variables):
             raise Unreadable(f"the variable {here.text} is declared twice", here.start)
-        self._variables.append(Variable(name, self.since(begin), first.start))
+        self._variables.append(Variable(name, self.since(begin)))
 
     def _import(self, first: Token) -> None:
         begin = self.at - 2

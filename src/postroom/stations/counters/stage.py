@@ -22,7 +22,7 @@ from postroom.engine.steps.attempts import Tries
 from postroom.engine.steps.effects import Document, Failed
 from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body
 from postroom.engine.steps.stage import Result, Stage, Turn
-from postroom.engine.steps.step import in_use, releases
+from postroom.engine.steps.step import releases
 from postroom.errors import BodyError, BodyMismatch, NodeDown
 from postroom.limits import COUNTER_MESSAGES, NODE_PAUSE_SECONDS, STEP_BYTES_MAX
 from postroom.model.body import Format, check_text, json_text
@@ -432,7 +432,7 @@ class _CounterStep:
 
 def _is_closed(tx: Transaction, queue: Queue) -> bool:
     """Whether a queue takes nothing now: then whatever is for it waits."""
-    return not queue.accepts or in_use(tx, queue)
+    return not queue.accepts or queue.in_use(tx.now)
 
 
 def _in_its_sphere(stored: Stored) -> str:

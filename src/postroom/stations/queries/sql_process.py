@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from postroom.engine.bounded_process import attend
+from postroom.engine.bounded_process import attend, seconds_of
 from postroom.engine.spark import internals, jobs
 from postroom.engine.spark.internals import Py4JError, Py4JNetworkError
 from postroom.engine.spark.launch import one_line
@@ -176,10 +176,6 @@ def _functions(session: SparkSession) -> Mapping[str, str]:
 _known: dict[str, str] = {}
 
 
-def _seconds(request: bytes) -> float:
-    return float(request[1 : request.index(b",")])
-
-
 if __name__ == "__main__":
     spark_session(conf=_SETTINGS)  # before the time counts
-    attend(answer, _seconds)
+    attend(answer, seconds_of)

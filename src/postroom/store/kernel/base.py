@@ -39,6 +39,10 @@ Lines = Mapping[int, int]
 Progress = Callable[[int, int], None]
 
 
+def silent(done: int, total: int) -> None:
+    """For those whom nobody asked how much is done."""
+
+
 class Conflict(Exception):
     """Another transaction was in the way; nothing happened, and the same work may be tried again."""
 

@@ -22,7 +22,7 @@ from postroom.store.kernel.message_rows import State, check_one
 from postroom.store.kernel.messages import Messages
 from postroom.store.kernel.owner import is_alive
 from postroom.store.kernel.policies import DEAD_LETTERS, NO_POLICY, STRICT, Policies, Policy
-from postroom.store.kernel.queues import Keep, Queue, Queues
+from postroom.store.kernel.queues import Queue, Queues
 from postroom.store.kernel.session import Session
 from postroom.store.kernel.slices import Slices
 from postroom.store.kernel.statement import NUMBERS, Statement
@@ -60,7 +60,6 @@ REMOVE = "DELETE FROM deliveries WHERE fence = ?"
 _EXTEND = Statement("UPDATE deliveries SET until = ? WHERE fence = ?", "SELECT 1 WHERE postroom_extend(?, ?)")
 _SELECT = "SELECT fence, message, queue, owner, until FROM deliveries "
 _FIND = _SELECT + "WHERE fence = ?"
-_OF_MESSAGE = _SELECT + "WHERE message = ? ORDER BY fence"
 _OF_QUEUE = _SELECT + "WHERE queue = ? ORDER BY until, fence"
 _OF_OWNER = _SELECT + "WHERE owner = ? ORDER BY fence"
 _ALL = _SELECT + "ORDER BY queue, fence"
@@ -100,7 +99,7 @@ _ATTEMPTS = "SELECT key, attempts FROM messages WHERE attempts > 0 AND key IN " 
 #: Of the queues that the engine reads: those with a message that waits for its next attempt, and since when.
 _WATCHED_DUE = (
     "SELECT w.queue, (SELECT min(m.due) FROM messages m"
-    + Statement(" INDEXED BY messages_due", "")
+    + BY_DUE
     + " WHERE m.queue = w.queue AND m.state = 3) FROM watchers w JOIN queues q ON q.id = w.queue WHERE q.hold < 2"
 )
 _DELAYED_BEFORE = "SELECT 1 FROM messages WHERE queue = ? AND state = 3 AND position < ? LIMIT 1"
@@ -179,12 +178,7 @@ class Deliveries:
     # --- looking ---
 
     def find(self, fence: int) -> Delivery | None:
-        row = self._session.row(_FIND, (fence,))
-        return None if row is None else Delivery(*row)
-
-    def of_message(self, message: int) -> Delivery | None:
-        row = self._session.row(_OF_MESSAGE, (message,))
-        return None if row is None else Delivery(*row)
+        return self._session.one(Delivery._make, _FIND, (fence,))
 
     def all(self, queue: Queue | None = None) -> list[Delivery]:
         rows = self._session.rows(_ALL) if queue is None else self._session.rows(_OF_QUEUE, (queue.id,))
@@ -203,15 +197,15 @@ class Deliveries:
         ]
         return lambda queue: (counts[0].get(queue.id, 0), counts[1].get(queue.id, 0), counts[2].get(queue.id, 0))
 
-    def inside(self, queue: Queue, most: int = 1) -> int:
-        """How many messages are in a queue and not processed, in whatever state; those that wait aside up to ``most``.
+    def inside(self, queue: Queue) -> int:
+        """How many messages are in a queue and not processed, in whatever state; of those that wait aside, up to one.
 
-        So asking whether there are any, or too many, costs no more for a queue that has very many.
+        So asking whether there are any costs no more for a queue that has very many.
         """
-        return queue.unprocessed + self.aside(queue, most)
+        return queue.unprocessed + self.aside(queue, 1)
 
     def aside(self, queue: Queue, most: int) -> int:
-        """How many of them are leased, or wait for their time or for others: up to ``most`` of these."""
+        """How many are leased, or wait for their time or for others: up to ``most`` of these."""
         return self.count(queue) + self._session.number(_SOME_WAITING, (queue.id, most))
 
     def is_stale(self, queue: Queue, *, owners: bool) -> bool:
@@ -273,7 +267,7 @@ class Deliveries:
     def _claim_in_order(self, queue: Queue, limit: int, policy: Policy) -> list[Stored]:
         """The queue's row is locked. Messages whose key is taken leave the way of those behind them."""
         if policy.order == STRICT:
-            (*head,) = [] if self._session.row(_HAS_ANY, (queue.id,)) else self._found(self._keys(queue, 1))
+            head = [] if self._session.row(_HAS_ANY, (queue.id,)) else self._found(self._keys(queue, 1))
             return [stored for stored in head if not self._session.row(_DELAYED_BEFORE, (queue.id, stored.position))]
         for _ in range(LANE_LOOKS_MAX):
             claimed: list[Stored] = []
@@ -305,7 +299,7 @@ class Deliveries:
 
     def block(self, queue: Queue, stored: Stored, lane: str) -> None:
         """Let a message wait for those of its key that come before it."""
-        line = self._line("block", stored, queue, {"lane": lane})
+        line = self._messages.line("block", stored, queue, queue, {"lane": lane})
         check_one(self._session.run(rows.BLOCK, (line, lane, stored.key, queue.id)), stored)
         self._counts.depart(queue, stored.number, kept=False)
 
@@ -320,7 +314,7 @@ class Deliveries:
     def lease(self, queue: Queue, stored: Stored, owner: str, until: int, policy: Policy) -> int:
         """Give a message out until a time; answers with the number of the lease."""
         lane = lane_of(stored, policy)
-        line = self._line("lease", stored, queue, None if lane is None else {"lane": lane})
+        line = self._messages.line("lease", stored, queue, queue, None if lane is None else {"lane": lane})
         values = (line, self._session.now, lane, stored.key, queue.id)
         check_one(self._session.run(rows.LEASE, values), stored)
         self._session.run(ADD, (line, stored.key, queue.id, owner, until))
@@ -339,17 +333,8 @@ class Deliveries:
 
     def done(self, fence: int) -> Stored:
         """The work on a leased message is done: it is processed, or gone where the queue keeps none."""
-        _, queue, stored, details = self._ended(fence)
-        line = self._line("take", stored, queue, None, queue if queue.keep else None)
-        if queue.keep:
-            changed = self._session.run(rows.MARK_LEASED, (line, self._session.now, stored.key, queue.id))
-            if queue.keep == Keep.SLICED:
-                self._slices.spend([stored.key])
-            self._counts.keep(queue)
-        else:
-            self._session.run(rows.DEPART, (stored.key, line, stored.cause, stored.type))
-            changed = self._session.run(rows.DISCARD_LEASED, (stored.key, queue.id))
-        check_one(changed, stored)
+        queue, stored, details = self._ended(fence)
+        self._messages.take_for_good(queue, stored, rows.MARK_LEASED, rows.DISCARD_LEASED)
         self._left(queue, stored, details)
         return stored
 
@@ -359,7 +344,7 @@ class Deliveries:
 
     def release(self, fence: int, delay: int = 0) -> Stored:
         """Give a message back unworked: this was no attempt."""
-        _, queue, stored, details = self._ended(fence)
+        queue, stored, details = self._ended(fence)
         due = self._session.now + delay if delay else None
         self._give_back(queue, stored, details._replace(attempts=details.attempts - 1), "release", {}, due)
         return stored
@@ -369,7 +354,7 @@ class Deliveries:
 
         Answers with the message, and the queue of dead letters if it went there.
         """
-        _, queue, stored, details = self._ended(fence)
+        queue, stored, details = self._ended(fence)
         policy = self._policies.of(queue)
         if final or policy.is_last(details.attempts):
             return stored, self._to_dead_letters(queue, stored, details, policy, reason).name
@@ -402,7 +387,7 @@ class Deliveries:
                 continue
         return ended
 
-    def _ended(self, fence: int) -> tuple[Delivery, Queue, Stored, Details]:
+    def _ended(self, fence: int) -> tuple[Queue, Stored, Details]:
         """Take the row of a lease away: whoever does has ended it. Then its queue is locked, in this order by all."""
         delivery = self.find(fence)
         if delivery is not None and not self._session.counts_arrivals:
@@ -413,7 +398,7 @@ class Deliveries:
         queue, stored = self._queues.locked(delivery.queue), self._messages.find(delivery.message)
         assert stored is not None, "a leased message is in its queue"
         self._counts.end_lease(queue)
-        return delivery, queue, stored, details
+        return queue, stored, details
 
     def _over(self, fence: int) -> LeaseOver:
         event = self._journal.at(fence)
@@ -429,7 +414,8 @@ class Deliveries:
             self._counts.come_back(queue)
         else:
             state, moment, lane = State.DELAYED, self._session.now, details.lane
-        line = self._line(verb, stored, queue, {**detail, **({} if due is None else {"due": due})} or None)
+        told = {**detail, **({} if due is None else {"due": due})}
+        line = self._messages.line(verb, stored, queue, queue, told or None)
         values = (int(state), line, moment, due, lane, details.attempts, stored.key, queue.id)
         check_one(self._session.run(rows.UNLEASE, values), stored)
 
@@ -471,15 +457,9 @@ class Deliveries:
 
         It leaves the slices and indexes of the one. Answers with its position in the other.
         """
-        hash = message_hash(stored.key, stored.created, stored.cause, *_said(stored)[:3], properties)
-        seq = self._journal.add(
-            verb,
-            message=stored.key,
-            prior=stored.last,
-            source=queue.id,
-            target=target.id,
-            detail={**(detail or {}), **keeps.detail()} or None,
-        )
+        said = (stored.body, stored.format, stored.type, properties)
+        hash = message_hash(stored.key, stored.created, stored.cause, *said)
+        seq = self._messages.line(verb, stored, queue, target, {**(detail or {}), **keeps.detail()} or None)
         (number,) = self._counts.arrive(target, (seq,))
         state = State.UNPROCESSED if keeps.due is None else State.DELAYED
         place = (target.id, int(state), seq, number, properties, hash)
@@ -525,7 +505,7 @@ class Deliveries:
     def discard(self, queue: Queue, stored: Stored, verb: str, detail: Mapping[str, Any] | None = None) -> None:
         """Let a message go that waits, in whatever state; the journal says that it was."""
         details = self.details(stored.key)
-        line = self._line(verb, stored, queue, detail, None)
+        line = self._messages.line(verb, stored, queue, None, detail)
         self._session.run(rows.DEPART, (stored.key, line, stored.cause, stored.type))
         check_one(self._session.run(rows.DISCARD_WAITING, (stored.key, queue.id)), stored)
         if details.state == State.UNPROCESSED:
@@ -546,32 +526,15 @@ class Deliveries:
             self._free(queue, stored, State.BLOCKED, "unblock")
 
     def _free(self, queue: Queue, stored: Stored, state: State, verb: str) -> None:
-        line = self._line(verb, stored, queue)
+        line = self._messages.line(verb, stored, queue, queue)
         check_one(self._session.run(rows.FREE, (line, stored.key, queue.id, int(state))), stored)
         self._counts.come_back(queue)
-
-    def _line(
-        self,
-        verb: str,
-        stored: Stored,
-        queue: Queue,
-        detail: Mapping[str, Any] | None = None,
-        target: Queue | bool | None = True,
-    ) -> int:
-        goal = queue.id if target is True else target.id if isinstance(target, Queue) else None
-        return self._journal.add(
-            verb, message=stored.key, prior=stored.last, source=queue.id, target=goal, detail=detail
-        )
 
 
 def lane_of(stored: Stored, policy: Policy) -> str | None:
     """The key whose messages come one after another; None if a message has none. One value has one key."""
     value = None if policy.by is None else json.loads(stored.properties).get(policy.by)
     return None if value is None else json.dumps(compared(value), ensure_ascii=False)
-
-
-def _said(stored: Stored) -> Draft:
-    return Draft(stored.body, stored.format, stored.type, stored.properties)
 
 
 def unmarked(properties: str) -> str:

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from postroom.errors import LeaseHeld, LeaseLost
 from postroom.model.moment import in_microseconds, to_datetime, to_iso
-from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.journal import JournaledTable
 from postroom.store.kernel.owner import described, is_alive
-from postroom.store.kernel.session import Row, Session
 from postroom.store.kernel.statement import FOR_UPDATE
 
 _FIND = "SELECT l.owner, l.fence, l.expires FROM leases l WHERE l.name = ?" + FOR_UPDATE
@@ -54,11 +53,7 @@ class Lease(NamedTuple):
         return self.expires > now and is_alive(self.owner) is not False
 
 
-class Leases:
-    def __init__(self, session: Session, journal: Journal) -> None:
-        self._session = session
-        self._journal = journal
-
+class Leases(JournaledTable):
     def acquire(self, name: str, owner: str, seconds: float) -> int:
         """Take a lease and answer with its number; a live holder's lease is not taken."""
         expires = self._session.now + in_microseconds(seconds)
@@ -108,17 +103,13 @@ class Leases:
 
     def named(self, name: str) -> Lease | None:
         """A lease as it stands now; it may change before the transaction ends."""
-        return self._session.one(_lease, _NAMED, (name,))
+        return self._session.one(Lease._make, _NAMED, (name,))
 
     def all(self) -> list[Lease]:
-        return [_lease(row) for row in self._session.rows(_ALL)]
+        return [Lease(*row) for row in self._session.rows(_ALL)]
 
     def _find(self, name: str) -> tuple[str, int, int]:
         row = self._session.row(_FIND, (name,))
         if row is None:
             raise LeaseLost(lease=name, ours=0, theirs=0)
         return row[0], row[1], row[2]
-
-
-def _lease(row: Row) -> Lease:
-    return Lease(*row)

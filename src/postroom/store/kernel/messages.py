@@ -137,7 +137,7 @@ class Messages(MessageRows):
         if not queue.keep:
             self.let_go(queue, stored, "take")
             return
-        line = self._line("take", stored, queue, queue)
+        line = self.line("take", stored, queue, queue)
         check_one(self._session.run(rows.MARK, (line, self._session.now, stored.key, queue.id)), stored)
         if queue.keep == Keep.SLICED:
             self._slices.spend([stored.key])
@@ -162,9 +162,9 @@ class Messages(MessageRows):
         self._counts.depart(queue, stored.number, -1, kept=bool(kept))
         return True
 
-    def reserve(self, queue: Queue, stored: Stored, detail: Mapping[str, Any] | None = None) -> None:
+    def reserve(self, queue: Queue, stored: Stored) -> None:
         """Take a message for someone who may give it back: nobody else gets it, and it keeps its key and its place."""
-        line = self._line("reserve", stored, queue, queue, detail)
+        line = self.line("reserve", stored, queue, queue)
         check_one(self._session.run(rows.RESERVE, (line, self._session.now, stored.key, queue.id)), stored)
         self._counts.depart(queue, stored.number, kept=False)
 
@@ -173,26 +173,30 @@ class Messages(MessageRows):
 
         The journal counts how often it was given out.
         """
-        line = self._line("give-back", stored, queue, queue, {"attempts": self._journal.attempts(stored.key)})
+        line = self.line("give-back", stored, queue, queue, {"attempts": self._journal.attempts(stored.key)})
         check_one(self._session.run(rows.GIVE_BACK, (line, stored.key, queue.id)), stored)
         self._counts.come_back(queue)
 
     def take_reserved(self, queue: Queue, stored: Stored) -> None:
         """A reserved message will not be given back: it is processed, or discarded where the queue keeps none."""
-        line = self._line("take", stored, queue, queue if queue.keep else None)
+        self.take_for_good(queue, stored, rows.MARK_RESERVED, rows.DISCARD_RESERVED)
+
+    def take_for_good(self, queue: Queue, stored: Stored, mark: str, discard: str) -> None:
+        """The same of a message that had left to be given back, by the statements for its state."""
+        line = self.line("take", stored, queue, queue if queue.keep else None)
         if queue.keep:
-            changed = self._session.run(rows.MARK_RESERVED, (line, self._session.now, stored.key, queue.id))
+            changed = self._session.run(mark, (line, self._session.now, stored.key, queue.id))
             if queue.keep == Keep.SLICED:
                 self._slices.spend([stored.key])
             self._counts.keep(queue)
         else:
             self._session.run(rows.DEPART, (stored.key, line, stored.cause, stored.type))
-            changed = self._session.run(rows.DISCARD_RESERVED, (stored.key, queue.id))
+            changed = self._session.run(discard, (stored.key, queue.id))
         check_one(changed, stored)
 
     def set_aside(self, queue: Queue, stored: Stored) -> None:
         """Keep a damaged message out of every receiver's way, without losing what is left of it."""
-        line = self._line("set-aside", stored, queue, queue)
+        line = self.line("set-aside", stored, queue, queue)
         check_one(self._session.run(rows.SET_ASIDE, (line, stored.key, queue.id)), stored)
         self._counts.depart(queue, stored.number, kept=False)
 
@@ -214,7 +218,7 @@ class Messages(MessageRows):
         if properties is not None and properties != stored.properties:
             hashed = (stored.created, stored.cause, stored.body, stored.format, stored.type, properties)
             stored = stored._replace(properties=properties, hash=message_hash(stored.key, *hashed))
-        seq = self._line(verb, stored, source, target, detail)
+        seq = self.line(verb, stored, source, target, detail)
         (number,) = self._counts.arrive(target, (seq,))
         values = (target.id, seq, number, stored.properties, stored.hash, stored.key, source.id)
         check_one(self._session.run(rows.MOVE, values), stored)
@@ -223,7 +227,7 @@ class Messages(MessageRows):
 
     def edit(self, queue: Queue, stored: Stored, body: str, properties: str, detail: Mapping[str, Any]) -> Stored:
         """A new edition of a message under its key; the one before is kept beside it."""
-        seq = self._line("modify", stored, queue, queue, detail)
+        seq = self.line("modify", stored, queue, queue, detail)
         hash = message_hash(stored.key, stored.created, stored.cause, body, stored.format, stored.type, properties)
         # The newest of a queue has the highest number, so this one is new.
         (number,) = self._counts.arrive(queue, (seq,))
@@ -253,13 +257,13 @@ class Messages(MessageRows):
 
     def let_go(self, queue: Queue, stored: Stored, verb: str, detail: Mapping[str, Any] | None = None) -> int:
         """Let an unprocessed message go that stands in no slice; answers with the number of the line."""
-        line = self._line(verb, stored, queue, None, detail)
+        line = self.line(verb, stored, queue, None, detail)
         self._session.run(rows.DEPART, (stored.key, line, stored.cause, stored.type))
         check_one(self._session.run(rows.DISCARD, (stored.key, queue.id)), stored)
         self._counts.depart(queue, stored.number, kept=False)
         return line
 
-    def _line(
+    def line(
         self, verb: str, stored: Stored, source: Queue, target: Queue | None, detail: Mapping[str, Any] | None = None
     ) -> int:
         """The next line of a message."""

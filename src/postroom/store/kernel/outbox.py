@@ -9,10 +9,10 @@ from typing import Any
 
 from postroom.model.key import key_text
 from postroom.model.moment import to_datetime, to_iso
-from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.journal import JournaledTable
 from postroom.store.kernel.message_rows import State
 from postroom.store.kernel.queues import Queue
-from postroom.store.kernel.session import Row, Session
+from postroom.store.kernel.session import Row
 from postroom.store.kernel.statement import Statement
 
 SENDING = "gateway"  # the kind of effects that send a message of a queue
@@ -89,11 +89,7 @@ class Effect:
         }
 
 
-class Outbox:
-    def __init__(self, session: Session, journal: Journal) -> None:
-        self._session = session
-        self._journal = journal
-
+class Outbox(JournaledTable):
     def add(self, kind: str, payload: Mapping[str, Any], destination: str, message: int | None = None) -> int:
         """Note an effect; those with one destination are tried one after another."""
         now, text = self._session.now, json.dumps(payload, ensure_ascii=False)

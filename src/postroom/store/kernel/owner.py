@@ -37,9 +37,7 @@ def own_token() -> str:
     return _read_token(os.getpid())
 
 
-@cache
-def _read_token(pid: int) -> str:
-    return process_token(pid)
+_read_token = cache(process_token)
 
 
 def thread_token(serial: int) -> str:

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 from postroom.limits import BACKOFF_SECONDS_MAX, LEASE_SECONDS
 from postroom.model.moment import in_microseconds
-from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.journal import JournaledTable
 from postroom.store.kernel.queues import Queue
-from postroom.store.kernel.session import Session
 
 _FIND = "SELECT policy FROM policies WHERE queue = ?"
 _ALL = "SELECT q.name, p.policy FROM policies p JOIN queues q ON q.id = p.queue ORDER BY q.name"
@@ -82,11 +81,7 @@ class Policy(NamedTuple):
 NO_POLICY = Policy()
 
 
-class Policies:
-    def __init__(self, session: Session, journal: Journal) -> None:
-        self._session = session
-        self._journal = journal
-
+class Policies(JournaledTable):
     def of(self, queue: Queue) -> Policy:
         text = self._session.value(_FIND, (queue.id,))
         return NO_POLICY if text is None else Policy(**json.loads(text))

@@ -13,9 +13,9 @@ from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
 from postroom.errors import QueueWatched, StateTaken, StoreCorrupt
-from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.journal import JournaledTable
 from postroom.store.kernel.owner import is_alive
-from postroom.store.kernel.session import Row, Session
+from postroom.store.kernel.session import Row
 from postroom.store.kernel.statement import GREATEST, TEXTS, Statement
 
 MEND = "postroom mend sets right what the rest of the store knows"  # advice with what is damaged
@@ -219,11 +219,7 @@ _UNWATCH = "DELETE FROM watchers WHERE queue = ?"
 _LOCKED_BY = _COLUMNS + "WHERE l.owner = ? ORDER BY q.id"
 
 
-class Queues:
-    def __init__(self, session: Session, journal: Journal) -> None:
-        self._session = session
-        self._journal = journal
-
+class Queues(JournaledTable):
     # --- finding ---
 
     def named(self, name: str) -> Queue | None:
@@ -240,15 +236,12 @@ class Queues:
     def locked(self, id: int) -> Queue:
         """The same queue read anew, its row locked for this transaction."""
         self._session.lock(LOCK_ID, id)
-        row = self._session.row(_BY_ID, (id,))
-        if row is None:  # rows are retired, never deleted
-            raise StoreCorrupt(why=f"the row of queue {id} is missing")
-        return _read(row)
+        return self.to_read(id)
 
     def to_read(self, id: int) -> Queue:
         """The same queue read anew, for someone who needs no lock on its row."""
         row = self._session.row(_BY_ID, (id,))
-        if row is None:
+        if row is None:  # rows are retired, never deleted
             raise StoreCorrupt(why=f"the row of queue {id} is missing")
         return _read(row)
 

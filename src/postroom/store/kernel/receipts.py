@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from postroom.errors import ArgumentInvalid
-from postroom.store.kernel.session import Session
+from postroom.store.kernel.session import Table
 
 _FIND = "SELECT message, fingerprint FROM receipts WHERE name = ?"
-_INSERT = "INSERT INTO receipts (name, message, fingerprint, at) VALUES (?, ?, ?, ?)"
+_INSERT = "INSERT INTO receipts (name, message, fingerprint, at, answer) VALUES (?, ?, ?, ?, ?)"
 _ANSWERED = "SELECT fingerprint, answer FROM receipts WHERE name = ?"
-_ANSWER = "INSERT INTO receipts (name, message, fingerprint, at, answer) VALUES (?, ?, ?, ?, ?)"
 _BETWEEN = "SELECT name FROM receipts WHERE name >= ? AND name < ?"
 _FORGET = "DELETE FROM receipts WHERE name >= ? AND name < ?"
 
 
-class Receipts:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class Receipts(Table):
     def find(self, name: str, fingerprint: bytes) -> int | None:
         """The message that this key made; a key that made another message is refused."""
         row = self._session.row(_FIND, (name,))
@@ -36,15 +32,11 @@ class Receipts:
 
     def message(self, name: str) -> int | None:
         """The message that a key made, whatever it said."""
-        row = self._session.row(_FIND, (name,))
-        return None if row is None else int(row[0])
+        return self._session.value(_FIND, (name,))
 
-    def add(self, name: str, message: int, fingerprint: bytes) -> None:
-        self._session.run(_INSERT, (name, message, fingerprint, self._session.now))
-
-    def keep(self, name: str, message: int, fingerprint: bytes, answer: str) -> None:
-        """The same for several messages, of which one is named, with what their sender is told."""
-        self._session.run(_ANSWER, (name, message, fingerprint, self._session.now, answer))
+    def add(self, name: str, message: int, fingerprint: bytes, answer: str | None = None) -> None:
+        """Of several messages one is named, with the ``answer`` that their sender is told."""
+        self._session.run(_INSERT, (name, message, fingerprint, self._session.now, answer))
 
     def between(self, first: str, end: str) -> list[str]:
         """The names of receipts from one up to another."""

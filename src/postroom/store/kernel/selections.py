@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from postroom.limits import PAGE_ROWS, SELECTIONS_MAX
 from postroom.store.kernel.queues import Queue
-from postroom.store.kernel.session import Session
+from postroom.store.kernel.session import Table
 from postroom.store.kernel.statement import NUMBERS, Statement
 from postroom.store.migrations.m0020_selectors import ENTRIES, TRIGGERS
 
@@ -53,23 +53,15 @@ _SAME_WORD = _BY_WORD + _OF + "word IS NOT NULL AND word = ? "
 _SAME_NUMBER = _BY_NUMBER + _OF + "number IS NOT NULL AND number = ? "
 _PICK = "SELECT rank, position, message "
 _BEHIND = "AND (rank > ? OR (rank = ? AND position > ?)) ORDER BY rank, position LIMIT ?"
-_PAGES = {
-    "word": _PICK + _WORDS + _BEHIND,
-    "number": _PICK + _NUMBERS + _BEHIND,
-    "place": _PICK + _PLACES + _BEHIND,
-    "same word": _PICK + _SAME_WORD + _BEHIND,
-    "same number": _PICK + _SAME_NUMBER + _BEHIND,
+_KINDS = {
+    "word": _WORDS,
+    "number": _NUMBERS,
+    "place": _PLACES,
+    "same word": _SAME_WORD,
+    "same number": _SAME_NUMBER,
 }
-_COUNTS = {
-    kind: "SELECT count(*) FROM (SELECT 1 " + some + "LIMIT ?) AS found"
-    for kind, some in {
-        "word": _WORDS,
-        "number": _NUMBERS,
-        "place": _PLACES,
-        "same word": _SAME_WORD,
-        "same number": _SAME_NUMBER,
-    }.items()
-}
+_PAGES = {kind: _PICK + some + _BEHIND for kind, some in _KINDS.items()}
+_COUNTS = {kind: "SELECT count(*) FROM (SELECT 1 " + some + "LIMIT ?) AS found" for kind, some in _KINDS.items()}
 _PROPERTIES = "SELECT key, properties FROM messages WHERE key IN " + NUMBERS
 _WORD_CHARS = 200  # of a text that an entry has
 
@@ -115,10 +107,7 @@ class Candidate(NamedTuple):
     message: int
 
 
-class Selections:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class Selections(Table):
     def names(self, queue: Queue) -> set[str]:
         """The properties by which messages of a queue are found."""
         return {row[0] for row in self._session.rows(_NAMES, (queue.id,))}

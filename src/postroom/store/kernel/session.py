@@ -119,3 +119,10 @@ class Session(ABC):
     @abstractmethod
     def journal_numbers(self, count: int) -> Sequence[int]:
         """The next ``count`` journal numbers: growing, and in commit order within each queue."""
+
+
+class Table:
+    """A part of what is stored, read and changed inside of the transaction of a session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session

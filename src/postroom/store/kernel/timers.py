@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from postroom.store.kernel.journal import Journal
-from postroom.store.kernel.session import Session
+from postroom.store.kernel.journal import JournaledTable
 
 _INSERT = "INSERT INTO timers (due, kind, payload) VALUES (?, ?, ?) RETURNING id"
 _DUE = "SELECT id, due, kind, payload FROM timers WHERE due <= ? AND kind = ? ORDER BY due, id LIMIT ?"
@@ -28,11 +27,7 @@ class Timer:
     payload: Mapping[str, Any]
 
 
-class Timers:
-    def __init__(self, session: Session, journal: Journal) -> None:
-        self._session = session
-        self._journal = journal
-
+class Timers(JournaledTable):
     def add(self, due: int, kind: str, payload: Mapping[str, Any]) -> int:
         id = self._session.number(_INSERT, (due, kind, json.dumps(payload, ensure_ascii=False)))
         self._journal.add("timer", detail={"timer": id, "kind": kind, "due": due})

@@ -109,9 +109,9 @@ class Transaction:
         """Wake whoever waits once this is committed; arrivals in an empty queue do so by themselves."""
         self._wake = True
 
-    def wake_next(self, queue: int, count: int = 1) -> None:
+    def wake_next(self, queue: int) -> None:
         """Wake the first who wait in the line of a queue once this is committed, and all who wait in none."""
-        self.lines[queue] = self.lines.get(queue, 0) + count
+        self.lines[queue] = self.lines.get(queue, 0) + 1
 
     def settle(self) -> bool:
         """The last statements before the commit; True if everyone who waits is to be woken by it."""

@@ -38,7 +38,7 @@ from postroom.store.kernel.owner import own_token
 from postroom.store.kernel.queues import ARRIVALS, COUNT
 from postroom.store.sqlite.open_files import OpenFiles
 from postroom.store.sqlite.session import ROWS_AT_ONCE, SqliteSession, with_rows
-from postroom.store.tables.handouts import ADD, CONFIRM
+from postroom.store.tables.handouts import ADD
 
 _OPEN = f"""
 SELECT {ARRIVALS}, q.departed, EXISTS (SELECT 1 FROM selections s WHERE s.queue = q.id)
@@ -271,7 +271,7 @@ class ExpressLane(Store):
         key = None if count is None else transaction.keys.ready()
         if count is None or key is None:
             return None
-        if confirms is not None and not _confirmed(self.session, confirms):
+        if confirms is not None and not transaction.handouts.confirm(*confirms):
             return _late(confirms[0])
         count.arrivals += 1
         hash, digest = message_hash(key, now, None, *draft), put_digest(now, key, queue, actor)
@@ -479,10 +479,6 @@ class ExpressLane(Store):
             self._raise_uncommitted(label, error)
         self._rollback()
         self._raise_ours(error)
-
-
-def _confirmed(session: SqliteSession, confirms: tuple[int, str]) -> bool:
-    return session.run(CONFIRM, confirms) == 1
 
 
 def _late(message: int) -> OutputFailed:

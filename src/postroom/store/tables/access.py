@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from postroom.store.kernel.journal import Journal
-from postroom.store.kernel.session import Session
+from postroom.store.kernel.journal import JournaledTable
 
 _VERSION = "SELECT value FROM counters WHERE name = 'access'"
 _CHANGE = "UPDATE counters SET value = value + 1 WHERE name = 'access'"
@@ -39,11 +38,7 @@ class TokenRow(NamedTuple):
     expires: int | None
 
 
-class AccessRights:
-    def __init__(self, session: Session, journal: Journal) -> None:
-        self._session = session
-        self._journal = journal
-
+class AccessRights(JournaledTable):
     def version(self) -> int:
         """Grows with every change."""
         return self._session.number(_VERSION)

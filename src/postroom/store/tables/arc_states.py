@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from postroom.store.kernel.session import Session
+from postroom.store.kernel.session import Table
 
 _GROUP = "SELECT arc, grp, place, due, value FROM arc_states WHERE arc = ? AND grp = ?"
 _SOME = "SELECT arc, grp, place, due, value FROM arc_states WHERE arc = ? LIMIT ?"
@@ -31,10 +31,7 @@ class ArcState(NamedTuple):
     value: str
 
 
-class ArcStates:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class ArcStates(Table):
     def group(self, arc: str, group: str) -> list[ArcState]:
         return [ArcState(*row) for row in self._session.rows(_GROUP, (arc, group))]
 
@@ -48,16 +45,11 @@ class ArcStates:
         return [ArcState(*row) for row in self._session.rows(_DUE, (arc, after, until))]
 
     def next_due(self, arc: str, after: int) -> int | None:
-        row = self._session.row(_NEXT, (arc, after))
-        return None if row is None else int(row[0])
+        return self._session.value(_NEXT, (arc, after))
 
     def write(self, put: Iterable[ArcState], removed: Iterable[tuple[str, str, int]]) -> None:
-        gone = list(removed)
-        if gone:
-            self._session.many(_REMOVE, gone)
-        rows = list(put)
-        if rows:
-            self._session.many(_PUT, rows)
+        self._session.many(_REMOVE, removed)
+        self._session.many(_PUT, put)
 
     def arcs(self) -> list[str]:
         """The arcs that have a state."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from postroom.store.kernel.session import Session
+from postroom.store.kernel.session import Table
 
 _ALL = "SELECT what, name, principal, lacking FROM bindings ORDER BY what, name"
 _LACKING = "SELECT name, lacking FROM bindings WHERE what = ? AND lacking IS NOT NULL"
@@ -27,10 +27,7 @@ class Binding(NamedTuple):
     lacking: str | None = None  # the right that it would need, in one line
 
 
-class Bindings:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class Bindings(Table):
     def all(self) -> list[Binding]:
         return [Binding(*row) for row in self._session.rows(_ALL)]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from postroom.errors import StoreCorrupt
 from postroom.model.definitions import Definition, Position
-from postroom.store.kernel.journal import Journal
-from postroom.store.kernel.session import Row, Session
+from postroom.store.kernel.journal import JournaledTable
+from postroom.store.kernel.session import Row
 
 #: The kind of definitions that are a room's master data: rules read them, and so do the tables of flows.
 COLLECTION = "collection"
@@ -38,11 +38,8 @@ _VERSIONS = "SELECT version, at, actor FROM versions ORDER BY version"
 _LAST_VERSIONS = "SELECT version, at, actor, note FROM versions ORDER BY version DESC LIMIT ?"
 
 
-class Definitions:
-    def __init__(self, session: Session, journal: Journal) -> None:
-        self._session = session
-        self._journal = journal
-        self.changing = False  # whether this transaction has made a version, which may never be committed
+class Definitions(JournaledTable):
+    changing = False  # whether this transaction has made a version, which may never be committed
 
     def lock(self) -> None:
         """Take turns with everyone else who changes what is defined, queues included."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.journal import JournaledTable
 from postroom.store.kernel.queues import Queue
-from postroom.store.kernel.session import Session
 
 _ADD = "INSERT INTO dossiers (station, name, message, seq) VALUES (?, ?, ?, ?)"
 _PUT = "INSERT INTO dossiers (station, name, message, seq) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
@@ -17,11 +16,7 @@ _COUNTS = "SELECT name, count(*) FROM dossiers WHERE station = ? GROUP BY name O
 _OF = "SELECT message FROM dossiers WHERE station = ? AND name = ? ORDER BY seq"
 
 
-class Dossiers:
-    def __init__(self, session: Session, journal: Journal) -> None:
-        self._session = session
-        self._journal = journal
-
+class Dossiers(JournaledTable):
     def add(self, station: Queue, name: str, message: int) -> bool:
         """False if it is there already."""
         if self._session.row(_HAS, (station.id, name, message)) is not None:

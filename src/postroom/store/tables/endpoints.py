@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from postroom.store.kernel.journal import Journal
-from postroom.store.kernel.session import Row, Session
+from postroom.store.kernel.journal import JournaledTable
+from postroom.store.kernel.session import Row
 
 _ALL = "SELECT name, transport, does, settings, mark FROM endpoints ORDER BY name"
 _FIND = "SELECT name, transport, does, settings, mark FROM endpoints WHERE name = ?"
@@ -56,11 +56,7 @@ class Port(NamedTuple):
     terms: str | None = None  # JSON: the interface of a Web Service and its policies
 
 
-class Endpoints:
-    def __init__(self, session: Session, journal: Journal) -> None:
-        self._session = session
-        self._journal = journal
-
+class Endpoints(JournaledTable):
     def all(self) -> dict[str, Endpoint]:
         return {row[0]: _endpoint(row) for row in self._session.rows(_ALL)}
 
@@ -81,7 +77,7 @@ class Endpoints:
         return [Port(*row) for row in self._session.rows(_PORTS)]
 
     def port(self, queue: str) -> Port | None:
-        return self._session.one(lambda row: Port(*row), _PORT, (queue,))
+        return self._session.one(Port._make, _PORT, (queue,))
 
     def queue_at(self, endpoint: str, direction: str) -> str | None:
         """The queue that has what comes from an endpoint."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from postroom.store.kernel.session import Session
+from postroom.store.kernel.session import Table
 
 END = 2**62  # behind every number
 
@@ -50,10 +50,7 @@ class Flowing(NamedTuple):
         return END if self.until is None else self.until
 
 
-class Epochs:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class Epochs(Table):
     def begin(self, seq: int, version: int) -> None:
         self._session.run(_BEGIN, (seq, version))
 

@@ -23,7 +23,7 @@ INSERT INTO handouts
     (message, queue, position, number, created, body, format, type, properties, hash, cause, owner, expires)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-CONFIRM = "DELETE FROM handouts WHERE message = ? AND owner = ?"
+_CONFIRM = "DELETE FROM handouts WHERE message = ? AND owner = ?"
 _FORGET = "DELETE FROM handouts WHERE message = ?"
 _OPEN = "SELECT message, queue, owner, expires FROM handouts ORDER BY queue, position"
 _OF_QUEUE = "SELECT message, queue, owner, expires FROM handouts WHERE queue = ? ORDER BY position"
@@ -60,7 +60,7 @@ class Handouts:
 
     def confirm(self, message: int, owner: str) -> bool:
         """The message has arrived; False if it was given back meanwhile."""
-        return self._session.run(CONFIRM, (message, owner)) == 1
+        return self._session.run(_CONFIRM, (message, owner)) == 1
 
     def all(self, queue: Queue | None = None) -> list[Handout]:
         """What someone has of a queue, or of all, and has not confirmed."""

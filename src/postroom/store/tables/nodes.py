@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from postroom.store.kernel.journal import Journal
-from postroom.store.kernel.session import Session
+from postroom.store.kernel.journal import JournaledTable
 
 _NODES = "SELECT name, url, mark FROM nodes ORDER BY name"
 _ADD_NODE = "INSERT INTO nodes (name, url, mark) VALUES (?, ?, ?)"
@@ -26,11 +25,7 @@ class Node(NamedTuple):
     mark: str  # drawn when it was added; its store has the same
 
 
-class Nodes:
-    def __init__(self, session: Session, journal: Journal) -> None:
-        self._session = session
-        self._journal = journal
-
+class Nodes(JournaledTable):
     def lock(self) -> None:
         """Take turns with everyone else who adds nodes and stations, and with queries that take their number."""
         self._session.lock_counter("queries")

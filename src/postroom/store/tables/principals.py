@@ -5,8 +5,7 @@ Only argon2id hashes are kept; there is no default account.
 
 from __future__ import annotations
 
-from postroom.store.kernel.journal import Journal
-from postroom.store.kernel.session import Session
+from postroom.store.kernel.journal import JournaledTable
 
 _FIND = "SELECT secret FROM principals WHERE kind = ? AND name = ?"
 _OF_KIND = "SELECT name, secret FROM principals WHERE kind = ?"
@@ -17,11 +16,7 @@ ON CONFLICT (kind, name) DO UPDATE SET secret = excluded.secret, changed = exclu
 _REMOVE = "DELETE FROM principals WHERE kind = ? AND name = ?"
 
 
-class Principals:
-    def __init__(self, session: Session, journal: Journal) -> None:
-        self._session = session
-        self._journal = journal
-
+class Principals(JournaledTable):
     def secret(self, kind: str, name: str) -> str | None:
         return self._session.value(_FIND, (kind, name))
 

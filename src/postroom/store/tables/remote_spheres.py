@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from postroom.store.kernel.session import Session
+from postroom.store.kernel.session import Table
 
 _REACH = """
 INSERT INTO reached (sphere, failed) VALUES (?, 0)
@@ -36,10 +36,7 @@ class MadeAfar(NamedTuple):
     outcome: str | None = None
 
 
-class Afar:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class Afar(Table):
     def reach(self, sphere: str) -> bool:
         """A sphere has come here, and nobody undoes it before this transaction ends; True if it has failed."""
         return bool(self._session.number(_REACH, (sphere,)))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from postroom.limits import REQUEST_KEPT_SECONDS
 from postroom.model.message import Stored
 from postroom.model.moment import in_microseconds
-from postroom.store.kernel.session import Session
+from postroom.store.kernel.session import Table
 
 _ADD = "INSERT INTO requests (connection, endpoint, message, created, response) VALUES (?, ?, ?, ?, NULL)"
 _FIND = "SELECT connection, endpoint, message, created, response FROM requests WHERE connection = ?"
@@ -31,15 +31,12 @@ class Request(NamedTuple):
     response: int | None  # the message that answers it, or that was let go and will not
 
 
-class Requests:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class Requests(Table):
     def add(self, connection: str, endpoint: str, message: int) -> None:
         self._session.run(_ADD, (connection, endpoint, message, self._session.now))
 
     def find(self, connection: str) -> Request | None:
-        return self._session.one(lambda row: Request(*row), _FIND, (connection,))
+        return self._session.one(Request._make, _FIND, (connection,))
 
     def connection_of(self, message: int) -> str | None:
         """The connection of the request that a message is."""

@@ -50,22 +50,14 @@ SELECT max(t.key) FROM (
 ) t GROUP BY t.part ORDER BY t.part
 """
 # An arrival is an event that brings a message from elsewhere; most events leave it in its queue.
-_LAST = """
-SELECT max(a.seq) FROM (
-    SELECT j.seq FROM journal j WHERE j.seq > ? AND j.seq <= ? AND j.target = ? AND j.message IS NOT NULL
-        AND (j.source IS NULL OR j.source <> j.target) ORDER BY j.seq LIMIT ?
-) a
-"""
-_COUNT_ARRIVALS = """
-SELECT count(*) FROM journal j WHERE j.seq > ? AND j.seq <= ? AND j.target = ? AND j.message IS NOT NULL
+_CAME = """
+FROM journal j WHERE j.seq > ? AND j.seq <= ? AND j.target = ? AND j.message IS NOT NULL
     AND (j.source IS NULL OR j.source <> j.target)
 """
-_NUMBERS = """
-SELECT max(a.seq) FROM (
-    SELECT j.seq, ntile(?) OVER (ORDER BY j.seq) AS part FROM journal j
-    WHERE j.seq > ? AND j.seq <= ? AND j.target = ? AND j.message IS NOT NULL
-        AND (j.source IS NULL OR j.source <> j.target)
-) a GROUP BY a.part ORDER BY a.part
+_LAST = f"SELECT max(a.seq) FROM (SELECT j.seq {_CAME} ORDER BY j.seq LIMIT ?) a"
+_COUNT_ARRIVALS = f"SELECT count(*) {_CAME}"
+_NUMBERS = f"""
+SELECT max(a.seq) FROM (SELECT j.seq, ntile(?) OVER (ORDER BY j.seq) AS part {_CAME}) a GROUP BY a.part ORDER BY a.part
 """
 _ARRIVALS = f"""
 SELECT {STORED}, j.seq, m.state

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from postroom.store.kernel.journal import Journal
-from postroom.store.kernel.session import Session
+from postroom.store.kernel.journal import JournaledTable
 
 _COLUMNS = "name, cron, zone, queue, body, format, properties, catch_up, due"
 _ALL = f"SELECT {_COLUMNS} FROM schedules ORDER BY name"
@@ -30,11 +29,7 @@ class Schedule(NamedTuple):
     due: int
 
 
-class Schedules:
-    def __init__(self, session: Session, journal: Journal) -> None:
-        self._session = session
-        self._journal = journal
-
+class Schedules(JournaledTable):
     def all(self) -> list[Schedule]:
         return [Schedule(*row) for row in self._session.rows(_ALL)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Many
 from typing import NamedTuple
 
-from postroom.store.kernel.session import Session
+from postroom.store.kernel.session import Table
 
 _OUT = "SELECT id, queue, mark, identifier, upto, ended FROM sequences_out"
 _ALL_OUT = f"{_OUT} WHERE queue = ? ORDER BY id"
@@ -59,10 +59,7 @@ class Numbered(NamedTuple):
     number: int
 
 
-class Sequences:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class Sequences(Table):
     # --- that we send ---
 
     def outgoing(self, queue: str) -> list[OutSequence]:
@@ -95,11 +92,11 @@ class Sequences:
         return sequence._replace(upto=sequence.upto + len(rows))
 
     def numbered(self, message: int) -> Numbered | None:
-        return self._session.one(lambda row: Numbered(*row), _NUMBERED, (message,))
+        return self._session.one(Numbered._make, _NUMBERED, (message,))
 
     def pending(self, sequence: int) -> int:
         """How many of its messages have yet to be acknowledged."""
-        return int(self._session.value(_NUMBERS, (sequence,)) or 0)
+        return self._session.number(_NUMBERS, (sequence,))
 
     def unnumber(self, message: int) -> None:
         self._session.run(_UNNUMBER, (message,))
@@ -114,10 +111,10 @@ class Sequences:
         self._session.run(_ADD_IN, (identifier, endpoint, self._session.now))
 
     def incoming(self, identifier: str) -> InSequence | None:
-        return self._session.one(lambda row: InSequence(*row), _FIND_IN, (identifier,))
+        return self._session.one(InSequence._make, _FIND_IN, (identifier,))
 
     def count(self, endpoint: str) -> int:
-        return int(self._session.value(_COUNT_IN, (endpoint,)) or 0)
+        return self._session.number(_COUNT_IN, (endpoint,))
 
     def move(self, identifier: str, next: int) -> None:
         """Everything below a number has come."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from postroom.store.kernel.journal import Journal
-from postroom.store.kernel.session import Session
+from postroom.store.kernel.journal import JournaledTable
 from postroom.store.kernel.statement import FOR_UPDATE
 
 _ALL = "SELECT name, disabled, input, output FROM sources ORDER BY name"
@@ -25,17 +24,12 @@ class Source(NamedTuple):
     output: str | None = None  # the queue that it is written to
 
 
-class Sources:
-    def __init__(self, session: Session, journal: Journal) -> None:
-        self._session = session
-        self._journal = journal
-
+class Sources(JournaledTable):
     def all(self) -> list[Source]:
         return [Source(*row) for row in self._session.rows(_ALL)]
 
     def find(self, name: str) -> Source | None:
-        row = self._session.row(_FIND, (name,))
-        return None if row is None else Source(*row)
+        return self._session.one(Source._make, _FIND, (name,))
 
     def locked(self, name: str) -> Source | None:
         """The same, its row locked: whoever disables it waits for what is being sent from it."""

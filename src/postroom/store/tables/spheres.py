@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from postroom.store.kernel.session import Session
+from postroom.store.kernel.session import Table
 
 #: The machine of spheres, and the queues that are its states.
 MACHINE = "sphere"
@@ -179,10 +179,7 @@ class Doubt(NamedTuple):
     owner: str
 
 
-class Spheres:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class Spheres(Table):
     # --- spheres ---
 
     def add(self, token: int, id: str, owner: str, heartbeat: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from postroom.limits import STAGED_PART_BYTES
-from postroom.store.kernel.session import Session
+from postroom.store.kernel.session import Table
 
 _FIRST = """
 INSERT INTO staged (fence, step, job, chunk, part, said) VALUES (?, ?, ?, ?, 0, ?)
@@ -21,10 +21,7 @@ _CLEAR = "DELETE FROM staged WHERE fence < ? OR (fence = ? AND (step = ? OR step
 _COUNT = "SELECT count(*) FROM staged"
 
 
-class Staging:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class Staging(Table):
     def add(self, fence: int, step: int, job: int, chunk: int, answer: bytes) -> bool:
         """Keep an answer; False if the same chunk was answered before, by an attempt that was quicker."""
         first, *more = [answer[at : at + STAGED_PART_BYTES] for at in range(0, max(len(answer), 1), STAGED_PART_BYTES)]

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from postroom.store.kernel.journal import Journal
-from postroom.store.kernel.session import Row, Session
+from postroom.store.kernel.journal import JournaledTable
+from postroom.store.kernel.session import Row
 
 _ALL = "SELECT name, sources, checkpoint, batch, version, done FROM streams ORDER BY name"
 _PUT = """
@@ -29,11 +29,7 @@ class Stream(NamedTuple):
     done: bool = True
 
 
-class Streams:
-    def __init__(self, session: Session, journal: Journal) -> None:
-        self._session = session
-        self._journal = journal
-
+class Streams(JournaledTable):
     def all(self) -> list[Stream]:
         return [_stream(row) for row in self._session.rows(_ALL)]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from postroom.limits import PAGE_ROWS
-from postroom.store.kernel.session import Row, Session
+from postroom.store.kernel.session import Row, Table
 from postroom.store.kernel.statement import FOR_UPDATE
 
 _ADD = "INSERT INTO tokens (machine, entity, message) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
@@ -72,10 +72,7 @@ class Entity(NamedTuple):
     position: int  # the number in the journal by which it came into its state
 
 
-class Tokens:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class Tokens(Table):
     def add(self, machine: str, entity: str, message: int) -> bool:
         """False if the entity has a token already."""
         return self._session.run(_ADD, (machine, entity, message)) == 1

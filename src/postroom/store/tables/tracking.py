@@ -12,10 +12,9 @@ from typing import NamedTuple
 from postroom.errors import QueryExpired, QueryOvertaken
 from postroom.model.message import Stored
 from postroom.model.moment import in_microseconds
-from postroom.store.kernel.journal import Journal
+from postroom.store.kernel.journal import JournaledTable
 from postroom.store.kernel.message_rows import columns, image, record
 from postroom.store.kernel.owner import is_alive
-from postroom.store.kernel.session import Session
 from postroom.store.kernel.statement import Statement
 
 STATIONS, MAILBOXES = "stations", "mailboxes"  # the two places of a store; only the control node has mailboxes
@@ -78,11 +77,7 @@ class Running(NamedTuple):
     expires: int
 
 
-class Tracking:
-    def __init__(self, session: Session, journal: Journal) -> None:
-        self._session = session
-        self._journal = journal
-
+class Tracking(JournaledTable):
     def number(self, owner: str, seconds: float) -> int:
         """The next query's number; from the control node's store, which knows of it until it is closed."""
         self._clean(0)

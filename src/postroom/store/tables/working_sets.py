@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from postroom.limits import CANDIDATE_ROWS
-from postroom.store.kernel.session import Row, Session
+from postroom.store.kernel.session import Row, Table
 from postroom.store.kernel.statement import TEXTS
 
 _ALL = "SELECT id, station, edition, turn, own, mail FROM desks ORDER BY id"
@@ -19,14 +19,13 @@ _CLOSE = "DELETE FROM desks WHERE id = ?"
 _FORGET = "DELETE FROM candidates WHERE desk = ?"
 _READMIT = "DELETE FROM withdrawn WHERE desk = ?"
 # Which desks have messages behind those that were looked at, in the queues whose names begin so.
-_OWN_NEWS = """
+_OWN_NEWS, _MAIL_NEWS = (
+    f"""
 SELECT d.id FROM desks d JOIN queues q ON q.name = ? || d.station
-WHERE EXISTS (SELECT 1 FROM messages m WHERE m.queue = q.id AND m.state = 1 AND m.position > d.own)
+WHERE EXISTS (SELECT 1 FROM messages m WHERE m.queue = q.id AND m.state = 1 AND m.position > d.{looked_at})
 """
-_MAIL_NEWS = """
-SELECT d.id FROM desks d JOIN queues q ON q.name = ? || d.station
-WHERE EXISTS (SELECT 1 FROM messages m WHERE m.queue = q.id AND m.state = 1 AND m.position > d.mail)
-"""
+    for looked_at in ("own", "mail")
+)
 _COUNT_NEWS = """
 SELECT count(*) FROM queues q JOIN messages m ON m.queue = q.id AND m.state = 1 AND m.position > ? WHERE q.name = ?
 """
@@ -90,10 +89,7 @@ class Candidate(NamedTuple):
     is_there: bool = True  # the message is still where it was
 
 
-class WorkingSetTable:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class WorkingSetTable(Table):
     # --- stations ---
 
     def all(self) -> list[Reached]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from postroom.errors import (
 from postroom.model.moment import to_datetime, to_iso
 from postroom.store.files.disk import sync
 from postroom.store.files.rights import remove_files
-from postroom.store.kernel.base import Progress, Store
+from postroom.store.kernel.base import Progress, Store, silent
 from postroom.store.kernel.owner import described, is_alive, process_token
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.proof.verification import Verified, verified
@@ -64,7 +64,7 @@ def backup(
     store: Store, file: Path, *, replace: bool = False, check: bool = True, progress: Progress | None = None
 ) -> BackedUp:
     """Write a whole room into a file; others use it meanwhile, and the file has it as it was in one moment."""
-    return kept(file, lambda making: store.copy_to(making, progress or _silent), replace=replace, check=check)
+    return kept(file, lambda making: store.copy_to(making, progress or silent), replace=replace, check=check)
 
 
 def kept(file: Path, copy: Callable[[Path], None], *, replace: bool = False, check: bool = True) -> BackedUp:
@@ -88,19 +88,15 @@ def restore(store: Store, file: Path, *, replace: bool = False, progress: Progre
     folder = Path(store.session.place).parent if store.address is None else Path(tempfile.gettempdir())
     with _beside(folder / "restore") as making:
         try:
-            copy_file(file, making, progress or _silent)
+            copy_file(file, making, progress or silent)
             outcome, _ = _checked(making, True, prepare=True)
         except StoreNewer:
             raise
         except PostroomError as error:
             raise BackupInvalid(file=str(file), why=str(error)) from error
         faults.reach("backup.copied")
-        store.copy_from(making, progress or _silent)
+        store.copy_from(making, progress or silent)
     return outcome
-
-
-def _silent(done: int, total: int) -> None:
-    pass
 
 
 def _refuse_existing(file: Path, replace: bool) -> None:
@@ -121,7 +117,7 @@ def _refuse_used(tx: Transaction, replace: bool) -> None:
 
 def _checked(file: Path, check: bool, *, prepare: bool = False) -> tuple[Verified, int]:
     """Open a copy as a room, which brings it to the present version, and verify it."""
-    with _opened(file) as copy:
+    with closing(SqliteStore(file, actor=_ACTOR, create=False)) as copy:
         damage = copy.read(lambda tx: tx.session.damage())
         if damage:
             raise BackupInvalid(file=str(file), why=damage[0])
@@ -134,15 +130,6 @@ def _checked(file: Path, check: bool, *, prepare: bool = False) -> tuple[Verifie
                 file=str(file), why=f"{len(outcome.differences)} difference(s) between it and its journal"
             )
     return outcome, at
-
-
-@contextmanager
-def _opened(file: Path) -> Iterator[SqliteStore]:
-    copy = SqliteStore(file, actor=_ACTOR, create=False)
-    try:
-        yield copy
-    finally:
-        copy.close()
 
 
 def _prepared(tx: Transaction) -> None:

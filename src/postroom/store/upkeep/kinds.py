@@ -46,10 +46,6 @@ _FORGET_SPHERE = (
     "DELETE FROM parts WHERE sphere = ?",
     "DELETE FROM spheres WHERE id = ?",
 )
-_OLDEST_UNSETTLED = """
-SELECT min(s.started) FROM spheres s JOIN messages m ON m.key = s.token JOIN queues q ON q.id = m.queue
-WHERE q.name NOT IN ('COMMITTED', 'ABORTED')
-"""
 
 _RECEIPTS = "SELECT name FROM receipts WHERE at < ? AND substr(name, 1, 6) <> 'spark:' LIMIT ?"
 _COUNT_RECEIPTS = "SELECT count(*) FROM receipts WHERE at < ? AND substr(name, 1, 6) <> 'spark:'"
@@ -195,8 +191,8 @@ class Upkeep:
 
     def _settled_before(self, before: int) -> int:
         """A sphere that has not ended may have to do with all that have ended since it began."""
-        oldest = self._session.value(_OLDEST_UNSETTLED)
-        return before if oldest is None else min(before, oldest)
+        oldest = self._journal.archives.unsettled()
+        return before if oldest is None else min(before, oldest[1])
 
     def _sweep_spheres(self, before: int, limit: int) -> int:
         ended = self._session.rows(_ENDED_SPHERES, (self._settled_before(before), limit))
