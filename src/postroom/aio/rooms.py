@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Literal, overload
 
 from postroom.aio.calls import Part, call, long, made, through
-from postroom.aio.messages import AsyncLeased, AsyncLeasedMessage, AsyncListing, Ends, Looking
+from postroom.aio.messages import AsyncLeased, AsyncLeasedMessage, AsyncListing, Ends, looking
 from postroom.aio.parts import (
     AsyncAccess,
     AsyncDefinitions,
@@ -65,9 +65,9 @@ class AsyncQueues(Part):
     find_source = call(RoomQueues.find_source)
     frame = long(RoomQueues.frame)
     has_password = call(RoomQueues.has_password)
-    history = Looking(RoomQueues.history)
-    info = Looking(RoomQueues.info)
-    peek = Looking(RoomQueues.peek)
+    history = looking(RoomQueues.history)
+    info = looking(RoomQueues.info)
+    peek = looking(RoomQueues.peek)
     remove = call(RoomQueues.remove)
     remove_source = call(RoomQueues.remove_source)
     send_file = long(RoomQueues.send_file)
