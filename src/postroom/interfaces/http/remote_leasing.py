@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from postroom.errors import ArgumentInvalid
-from postroom.limits import LONG_POLL_SECONDS_MAX, WAIT_SECONDS_MAX
+from postroom.limits import LONG_POLL_SECONDS_MAX
 from postroom.model.moment import to_microseconds
 from postroom.queues.addressing import Names
 from postroom.queues.leased import LeasedMessage
-from postroom.queues.leasing import Leasing
+from postroom.queues.leasing import Leasing, waited
 from postroom.queues.selectors import Selector
 
 if TYPE_CHECKING:
@@ -72,13 +71,6 @@ class RemoteLeasing(Leasing):
 
     def close(self) -> None:
         """What is leased stays so until its time is over."""
-
-
-def waited(wait: float | None) -> float:
-    """For how long someone waits, checked."""
-    if wait is not None and not 0 <= wait <= WAIT_SECONDS_MAX:
-        raise ArgumentInvalid(argument="wait", why=f"seconds from 0 to {WAIT_SECONDS_MAX:.0f}")
-    return wait or 0.0
 
 
 def portions(wait: float | None) -> Any:
