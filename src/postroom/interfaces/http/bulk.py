@@ -109,7 +109,7 @@ async def read(
     yield b""
     while page := await inside(partial(_page, messages)):
         await check()
-        yield b"".join(as_json(shape(message)) + b"\n" for message in page)
+        yield b"".join(_line(shape(message)) for message in page)
 
 
 def _page(messages: Any) -> list[Message]:

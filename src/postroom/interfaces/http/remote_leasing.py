@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from postroom.interfaces.http.kinds import EndedLease
 from postroom.limits import LONG_POLL_SECONDS_MAX
 from postroom.model.moment import to_microseconds
 from postroom.queues.addressing import Names
@@ -15,10 +16,6 @@ from postroom.queues.selectors import Selector
 
 if TYPE_CHECKING:
     from postroom.interfaces.http.remote import RemoteParts
-
-
-class _Ended(NamedTuple):
-    lease: int
 
 
 class RemoteLeasing(Leasing):
@@ -52,7 +49,7 @@ class RemoteLeasing(Leasing):
         self._do("lease.done", lease=fence)
 
     def done_many(self, fences: Sequence[int]) -> None:
-        self._do("consumers.done_many", messages=[_Ended(fence) for fence in fences])
+        self._do("consumers.done_many", messages=[EndedLease(fence) for fence in fences])
 
     def release(self, fence: int, delay: float = 0.0) -> None:
         self._do("lease.release", lease=fence, delay=delay)
