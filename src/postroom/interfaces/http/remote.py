@@ -281,12 +281,8 @@ def _first(lines: Iterator[Message], limit: int | None) -> Iterator[Message]:
         lines.close()  # type: ignore[attr-defined]  # it is a generator
 
 
-@_verbs("consumers", keeps="each work worker run drain stop")
+@_verbs("consumers", keeps="receive_many done_many lease each work worker run drain stop")
 class RemoteConsumers(_Remote, RoomConsumers):
-    receive_many = RoomConsumers.receive_many
-    done_many = RoomConsumers.done_many
-    lease = RoomConsumers.lease
-
     def redrive(self, *queue: str, edit: Any = None, **options: Any) -> Relocated:
         """As of a room; a function that edits is called here, with each message."""
         if callable(edit):
