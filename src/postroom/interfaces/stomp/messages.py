@@ -25,7 +25,7 @@ _OF_MESSAGE = frozenset(
     "destination content-length content-type subscription message-id ack redelivered attempts created message-type "
     "cause receipt transaction heart-beat".split()
 )
-_MEDIA = {Format.JSON: "application/json", Format.XML: "application/xml", Format.TEXT: "text/plain"}
+_MEDIA: dict[str, str] = {Format.JSON: "application/json", Format.XML: "application/xml", Format.TEXT: "text/plain"}
 
 
 class Destination(NamedTuple):
@@ -77,7 +77,7 @@ def _format(media_type: str | None) -> tuple[str | None, str | None]:
     if name.strip().lower() == "charset" and value.strip(' "').lower() not in ("utf-8", "utf8", "us-ascii"):
         raise RequestInvalid(where="SEND content-type", why="only the charset utf-8 is taken")
     form = format_of(media_type)
-    return form, None if media_type == _MEDIA[Format(form)] else media_type
+    return form, None if media_type == _MEDIA[form] else media_type
 
 
 def delivered(message: Message, subscription: str, to: Destination, ack: str | None) -> bytes:
