@@ -83,27 +83,33 @@ def through(method: Callable[Concatenate[Any, P], R], other: str) -> Call[P, R]:
     return Call(method, other=other)
 
 
-class Stream(Generic[P, T]):
-    """A method that answers with one thing after another."""
+class Unawaited(Generic[P, R]):
+    """A method that answers at once, with what ``make`` makes of the call: it is called in threads, when asked for."""
 
-    def __init__(self, method: Callable[Concatenate[Any, P], Iterator[T]]) -> None:
+    def __init__(self, method: Callable[..., Any], make: Callable[[Threads, Callable[[], Any]], R]) -> None:
         self._method = method
+        self._make = make
         self.__doc__ = method.__doc__
 
     @overload
-    def __get__(self, it: None, owner: type) -> Stream[P, T]: ...
+    def __get__(self, it: None, owner: type) -> Unawaited[P, R]: ...
     @overload
-    def __get__(self, it: Part, owner: type) -> Callable[P, AsyncIterator[T]]: ...
-    def __get__(self, it: Part | None, owner: type) -> Stream[P, T] | Callable[P, AsyncIterator[T]]:
+    def __get__(self, it: Part, owner: type) -> Callable[P, R]: ...
+    def __get__(self, it: Part | None, owner: type) -> Unawaited[P, R] | Callable[P, R]:
         if it is None:
             return self
         threads, here = it._threads, getattr(it._here, self._method.__name__)
 
         @wraps(self._method)
-        def called(*given: P.args, **named: P.kwargs) -> AsyncIterator[Any]:
-            return iterated(threads, partial(here, *given, **named), apart=True)
+        def called(*given: P.args, **named: P.kwargs) -> R:
+            return self._make(threads, partial(here, *given, **named))
 
         return called
+
+
+def stream(method: Callable[Concatenate[Any, P], Iterator[T]]) -> Unawaited[P, AsyncIterator[T]]:
+    """A method that answers with one thing after another."""
+    return Unawaited(method, partial(iterated, apart=True))
 
 
 async def iterated(threads: Threads, begin: Callable[[], Iterator[T]], *, apart: bool = False) -> AsyncIterator[T]:

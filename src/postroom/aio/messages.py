@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
-from functools import partial, wraps
-from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, overload
+from typing import Any, Concatenate, NamedTuple, ParamSpec
 
-from postroom.aio.calls import Part, iterated
+from postroom.aio.calls import Unawaited, iterated
 from postroom.aio.threads import Threads, Together
 from postroom.errors import LeaseOver
 from postroom.model.message import Message
@@ -135,24 +134,6 @@ class AsyncListing:
         return self._threads.run(lambda: self._look().messages).__await__()
 
 
-class Looking(Generic[P]):
+def looking(method: Callable[Concatenate[Any, P], Listing]) -> Unawaited[P, AsyncListing]:
     """A method that answers with messages to be looked at."""
-
-    def __init__(self, method: Callable[Concatenate[Any, P], Listing]) -> None:
-        self._method = method
-        self.__doc__ = method.__doc__
-
-    @overload
-    def __get__(self, it: None, owner: type) -> Looking[P]: ...
-    @overload
-    def __get__(self, it: Part, owner: type) -> Callable[P, AsyncListing]: ...
-    def __get__(self, it: Part | None, owner: type) -> Looking[P] | Callable[P, AsyncListing]:
-        if it is None:
-            return self
-        threads, here = it._threads, getattr(it._here, self._method.__name__)
-
-        @wraps(self._method)
-        def called(*given: P.args, **named: P.kwargs) -> AsyncListing:
-            return AsyncListing(threads, partial(here, *given, **named))
-
-        return called
+    return Unawaited(method, AsyncListing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal, overload
 
-from postroom.aio.calls import Part, Stream, call, long, made
+from postroom.aio.calls import Part, call, long, made, stream
 from postroom.aio.places import AsyncClient, AsyncMachine, AsyncSphere, AsyncStation
 from postroom.room.access import RoomAccess
 from postroom.room.definitions import RoomDefinitions
@@ -36,7 +36,7 @@ class AsyncDefinitions(Part):
     load_collection = long(RoomDefinitions.load_collection)
     schema = call(RoomDefinitions.schema)
     spark_plan = long(RoomDefinitions.spark_plan)
-    try_out = Stream(RoomDefinitions.try_out)
+    try_out = stream(RoomDefinitions.try_out)
     try_message = long(RoomDefinitions.try_message)
     types = call(RoomDefinitions.types)
     versions = call(RoomDefinitions.versions)
@@ -100,7 +100,7 @@ class AsyncSpheres(Part):
     all = call(RoomSpheres.all)
     compensate = long(RoomSpheres.compensate)
     compensator = call(RoomSpheres.compensator)
-    follow_state = Stream(RoomSpheres.follow_state)
+    follow_state = stream(RoomSpheres.follow_state)
     is_state = call(RoomSpheres.is_state)
     machine = made(RoomSpheres.machine, AsyncMachine)
     open = made(RoomSpheres.open, AsyncSphere)

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Literal, overload
 
 from postroom.aio.calls import Part, call, long, made, through
-from postroom.aio.messages import AsyncLeased, AsyncLeasedMessage, AsyncListing, Ends, Looking
+from postroom.aio.messages import AsyncLeased, AsyncLeasedMessage, AsyncListing, Ends, looking
 from postroom.aio.parts import (
     AsyncAccess,
     AsyncDefinitions,
@@ -29,9 +29,10 @@ from postroom.aio.places import AsyncSession
 from postroom.aio.threads import Threads, Together
 from postroom.aio.waiting import Changes, Found, Lines
 from postroom.errors import ArgumentInvalid, QueueFull
-from postroom.limits import FULL_LOOK_SECONDS, WAIT_SECONDS_MAX
+from postroom.limits import FULL_LOOK_SECONDS
 from postroom.model.arguments import check_call
 from postroom.queues.leased import LeasedMessage
+from postroom.queues.leasing import waited
 from postroom.queues.results import Accepted, Held, Received, Sent
 from postroom.queues.returning import Unread
 from postroom.queues.selectors import Selector
@@ -65,9 +66,9 @@ class AsyncQueues(Part):
     find_source = call(RoomQueues.find_source)
     frame = long(RoomQueues.frame)
     has_password = call(RoomQueues.has_password)
-    history = Looking(RoomQueues.history)
-    info = Looking(RoomQueues.info)
-    peek = Looking(RoomQueues.peek)
+    history = looking(RoomQueues.history)
+    info = looking(RoomQueues.info)
+    peek = looking(RoomQueues.peek)
     remove = call(RoomQueues.remove)
     remove_source = call(RoomQueues.remove_source)
     send_file = long(RoomQueues.send_file)
@@ -95,7 +96,7 @@ class AsyncQueues(Part):
 
     async def _send(self, queue: str | Sequence[str], body: Any, **options: Any) -> Sent:
         wait = options.pop("wait", None)
-        end = self._threads.loop.time() + _checked(wait)
+        end = self._threads.loop.time() + waited(wait)
         while True:
             try:
                 if options.keys() <= _PLAIN:
@@ -410,12 +411,6 @@ class AsyncRoom:
         self._changes.close()
         self._threads.close()
         self._room.close()
-
-
-def _checked(wait: float | None) -> float:
-    if wait is not None and not 0 <= wait <= WAIT_SECONDS_MAX:
-        raise ArgumentInvalid(argument="wait", why=f"seconds from 0 to {WAIT_SECONDS_MAX:.0f}")
-    return wait or 0.0
 
 
 def _drop(received: list[Received]) -> None:

@@ -15,8 +15,9 @@ from time import sleep
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from postroom.aio.threads import Threads, started
-from postroom.errors import ArgumentInvalid, QueueHeld, QueueLocked, StoreError
+from postroom.errors import QueueHeld, QueueLocked, StoreError
 from postroom.limits import OWNERS_LOOK_SECONDS, RECHECK_SECONDS, WAIT_SECONDS_MAX
+from postroom.queues.leasing import waited
 from postroom.store.kernel.base import Store, Waiter
 
 T = TypeVar("T")
@@ -113,10 +114,9 @@ class Line(Generic[T]):
 
     async def next(self, wait: float | None) -> T:
         """The next message, or what there is instead after ``wait`` seconds."""
-        if wait is not None and not 0 <= wait <= WAIT_SECONDS_MAX:
-            raise ArgumentInvalid(argument="wait", why=f"seconds from 0 to {WAIT_SECONDS_MAX:.0f}")
+        end = self._threads.loop.time() + waited(wait)
         future: asyncio.Future[T] = self._threads.loop.create_future()
-        self._waiting.append(_Waiting(future, self._threads.loop.time() + (wait or 0.0)))
+        self._waiting.append(_Waiting(future, end))
         self._stir.set()
         if self._task is None:
             self._task = started(self._threads.loop, self._serve())

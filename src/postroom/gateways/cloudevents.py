@@ -14,6 +14,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\
 _INTEGER_MAX = 2**31
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPED = re.compile(r"\\(.)")
+_PLAIN = "".join(sign for sign in map(chr, range(0x21, 0x7F)) if sign not in '"%')  # in a header as they are
 
 
 class NoEvent(ValueError):
@@ -68,17 +69,9 @@ def _decoded(header: str) -> str:
 
 def encoded(value: str) -> str:
     """A value as a header has it: blanks, quotes, percent signs and what is not printable ASCII are encoded."""
-    return "".join(letter if _is_plain(letter) else _percent(letter) for letter in value)
+    return quote(value, safe=_PLAIN)
 
 
 def reference(path: str) -> str:
     """A path as the source of an event has it: a reference of URIs."""
     return quote(path)
-
-
-def _is_plain(letter: str) -> bool:
-    return "\x21" <= letter <= "\x7e" and letter not in '"%'
-
-
-def _percent(letter: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in letter.encode())

@@ -90,9 +90,9 @@ class HttpTransport:
         *SENDING_SETTINGS,
     )
 
-    def __init__(self, resolver: Resolver | None = None, circuits: Circuits | None = None) -> None:
+    def __init__(self, resolver: Resolver | None = None) -> None:
         self._resolver = resolver
-        self._circuits = circuits or Circuits()
+        self._circuits = Circuits()
         self._connections: dict[str, Connections] = {}  # by the marks of endpoints
         self._lock = threading.Lock()
 

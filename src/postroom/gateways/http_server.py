@@ -120,11 +120,8 @@ class HttpServer:
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        self.start()
-        try:
+        with self._answers:
             yield
-        finally:
-            self.stop()
 
     def start(self) -> None:
         """Begin to look for answers; an application that is mounted has no life of its own."""
@@ -358,20 +355,20 @@ def _answered(message: Message) -> Response:
     return Response(message.body, 200, {"Content-Type": MEDIA_TYPES[message.format], "Postroom-Key": message.key})
 
 
+#: The first that fits; of any other error, 503.
+_STATUS: tuple[tuple[tuple[type[PostroomError], ...], int], ...] = (
+    ((BodyTooLarge,), 413),
+    ((ArgumentInvalid,), 409),
+    ((GatewayUnknown,), 404),
+    ((MessageGone,), 410),
+    ((BodyError, ArrivalRefused), 400),
+    ((MethodUnknown,), 405),
+    ((ServerFailed,), 500),
+)
+
+
 def _status(error: PostroomError) -> int:
-    if isinstance(error, BodyTooLarge):
-        return 413
-    if isinstance(error, ArgumentInvalid):
-        return 409
-    if isinstance(error, GatewayUnknown):
-        return 404
-    if isinstance(error, MessageGone):
-        return 410
-    if isinstance(error, (BodyError, ArrivalRefused)):
-        return 400
-    if isinstance(error, MethodUnknown):
-        return 405
-    return 500 if isinstance(error, ServerFailed) else 503
+    return next((status for kinds, status in _STATUS if isinstance(error, kinds)), 503)
 
 
 async def _unrouted(request: Request, error: Exception) -> Response:

@@ -109,25 +109,22 @@ class Incoming:
         for endpoint in dict.fromkeys(arrival.endpoint for arrival in arrivals):
             queue = _queue(tx, endpoint)
             some = [at for at, arrival in enumerate(arrivals) if arrival.endpoint == endpoint]
-            for identifier in dict.fromkeys(arrival.sequence[0] for arrival in arrivals if arrival.sequence):
-                members = [at for at in some if (arrivals[at].sequence or ("",))[0] == identifier]
-                some = [at for at in some if at not in members]
-                if isinstance(queue, Queue) and members:
-                    self._enter_sequence(
-                        tx, queue, identifier, {at: (arrivals[at], drafts[at]) for at in members}, outcomes
-                    )
-                elif isinstance(queue, PostroomError):
-                    outcomes.update(dict.fromkeys(members, queue))
+            if isinstance(queue, PostroomError):
+                outcomes.update(dict.fromkeys(some, queue))
+                continue
+            sequences: dict[str, dict[int, tuple[Arrival, Draft | PostroomError]]] = {}
             good: list[tuple[int, Arrival, Draft]] = []
             for at in some:
-                draft = drafts[at]
-                if isinstance(queue, PostroomError):
-                    outcomes[at] = queue
+                arrival, draft = arrivals[at], drafts[at]
+                if arrival.sequence is not None:
+                    sequences.setdefault(arrival.sequence[0], {})[at] = (arrival, draft)
                 elif isinstance(draft, PostroomError):
                     outcomes[at] = draft
                 else:
-                    good.append((at, arrivals[at], draft))
-            if good and isinstance(queue, Queue):
+                    good.append((at, arrival, draft))
+            for identifier, members in sequences.items():
+                self._enter_sequence(tx, queue, identifier, members, outcomes)
+            if good:
                 self._enter(tx, queue, endpoint, good, outcomes)
         return [outcomes[at] for at in range(len(arrivals))]
 
@@ -207,11 +204,10 @@ class Incoming:
         outcomes: Outcomes,
     ) -> None:
         connections = [arrival.connection or secrets.token_hex(16) for _, arrival, _ in fresh.values()]
-        systems = [
-            {"sender": arrival.sender, "connection": connection}
-            for (_, arrival, _), connection in zip(fresh.values(), connections, strict=True)
+        arrived = [
+            (draft, {"sender": arrival.sender, "connection": connection})
+            for (_, arrival, draft), connection in zip(fresh.values(), connections, strict=True)
         ]
-        arrived = [(draft, system) for (_, _, draft), system in zip(fresh.values(), systems, strict=True)]
         puts = []
         entered = []
         for (number, (at, arrival, draft)), connection, put in zip(

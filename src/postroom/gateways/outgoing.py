@@ -29,7 +29,7 @@ from postroom.store.kernel.batch import Batch, Change, Put, Take
 from postroom.store.kernel.outbox import SENDING, Effect
 from postroom.store.kernel.queues import Queue
 from postroom.store.kernel.transaction import Transaction
-from postroom.store.tables.endpoints import ANSWER, OUT, REPLY, Endpoint, Port
+from postroom.store.tables.endpoints import ANSWER, OUT, REPLY, Port
 
 
 class Entry(Protocol):
@@ -157,16 +157,13 @@ class OutgoingGateway(Gateway):
             done, reply = _answer(tx, stored)
         changes: list[Change] = []
         if not done:
-            failure = _failure(reply, outcome)
-            changes.append(self._error(tx, failure, stored))
+            document = Document(stored.key, stored.format, stored.type, stored.body)
+            failure, properties = _failure(reply, outcome), json.loads(stored.properties)
+            changes.append(self._entry().failed(tx, failure, stored.queue, document, properties))
         elif isinstance(reply, Reply):
             changes += self._reply(tx, stored, reply)
         taken = _taken(tx, queue, stored, effect, str(outcome.result["outcome"]), failed=not done)
         return changes if taken is None else [taken, *changes]
-
-    def _error(self, tx: Transaction, failure: Failure, stored: Stored) -> Put:
-        document = Document(stored.key, stored.format, stored.type, stored.body)
-        return self._entry().failed(tx, failure, stored.queue, document, json.loads(stored.properties))
 
     def _reply(self, tx: Transaction, stored: Stored, reply: Reply) -> list[Change]:
         """A message of the incoming gateway at the same port; without one, a reply is nobody's."""
@@ -195,18 +192,19 @@ class OutgoingGateway(Gateway):
         return [put._replace(cause=stored.key)]
 
 
-def _letter(tx: Transaction, effect: Effect) -> Letter:
+def _found(tx: Transaction, effect: Effect) -> Letter | Undelivered:
+    """What is to be sent, or why it cannot be."""
     stored = tx.messages.find(effect.message or 0)
     if stored is None:
-        raise Undelivered("the message is gone, so nothing is sent")
+        return Undelivered("the message is gone, so nothing is sent")
     if not stored.sound:
-        raise Undelivered("the message does not match its hash, so nothing is sent")
+        return Undelivered("the message does not match its hash, so nothing is sent")
     port = tx.endpoints.port(stored.queue)
     endpoint = None if port is None else tx.endpoints.find(port.endpoint)
     if port is None or endpoint is None:
-        raise Undelivered(f"{stored.queue} has no gateway any more")
+        return Undelivered(f"{stored.queue} has no gateway any more")
     if port.direction == ANSWER:  # nothing goes out: whoever asked is waiting inside
-        endpoint = Endpoint(endpoint.name, ANSWER, endpoint.does, endpoint.settings, endpoint.mark)
+        endpoint = endpoint._replace(transport=ANSWER)
     return Letter(
         f"{endpoint.mark}-{key_text(stored.key)}",
         key_text(stored.key),
@@ -259,13 +257,6 @@ def _begun(
     if reliable:
         return [_numbered(tx, effect) for effect in run], {}
     return [], {effect.id: _found(tx, effect) for effect in run}
-
-
-def _found(tx: Transaction, effect: Effect) -> Letter | Undelivered:
-    try:
-        return _letter(tx, effect)
-    except Undelivered as error:
-        return error
 
 
 def _numbered(tx: Transaction, effect: Effect) -> Numbered | Undelivered | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from postroom.gateways.circuits import Circuits
 from postroom.gateways.credentials import ascii_line, credential, told
-from postroom.gateways.origins import Resolver, origin_of, pinned
+from postroom.gateways.origins import origin_of, pinned
 from postroom.gateways.tls import context_of
 from postroom.gateways.transport import (
     SENDING_SETTINGS,
@@ -56,9 +56,8 @@ class SmtpTransport:
         *SENDING_SETTINGS,
     )
 
-    def __init__(self, resolver: Resolver | None = None, circuits: Circuits | None = None) -> None:
-        self._resolver = resolver
-        self._circuits = circuits or Circuits()
+    def __init__(self) -> None:
+        self._circuits = Circuits()
 
     def check(self, settings: Mapping[str, Any]) -> frozenset[str]:
         does = set()
@@ -123,9 +122,7 @@ class SmtpTransport:
             context = context_of(settings)
         except ValueError as error:
             raise Undelivered(str(error), disconnected=str(origin)) from None
-        server = _PinnedServer(
-            bool(settings.get("private")), self._resolver, context if origin.scheme == "smtps" else None
-        )
+        server = _PinnedServer(bool(settings.get("private")), context if origin.scheme == "smtps" else None)
         server.timeout = float(settings.get("seconds", GATEWAY_SECONDS))
         server.connect_to(origin.host, origin.port)
         try:
@@ -187,9 +184,8 @@ def _described(error: Exception, settings: Mapping[str, Any]) -> str:
 class _PinnedServer(smtplib.SMTP):
     """A connection to the address that was checked; with ``tls`` from its first byte if that is wanted."""
 
-    def __init__(self, private: bool, resolver: Resolver | None, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, private: bool, tls: ssl.SSLContext | None) -> None:
         self._private = private
-        self._resolver = resolver
         self._tls = tls
         super().__init__()
 
@@ -201,6 +197,6 @@ class _PinnedServer(smtplib.SMTP):
             raise smtplib.SMTPConnectError(code, reply)
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-        address = pinned(host, port, private=self._private, resolver=self._resolver)
+        address = pinned(host, port, private=self._private)
         connection = socket.create_connection((address, port), timeout)
         return connection if self._tls is None else self._tls.wrap_socket(connection, server_hostname=host)

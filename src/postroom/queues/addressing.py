@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from postroom.engine.steps.failures import SYSTEM_ERRORS
@@ -35,6 +36,11 @@ def names_of(given: Names) -> Names:
         if not name.isprintable():
             raise ArgumentInvalid(argument="queue", why=f"{name!r} is not a printable name")
     return names
+
+
+def said(queue: str | Sequence[str]) -> Names:
+    """A queue as a caller says it: by one name, or by several."""
+    return (queue,) if isinstance(queue, str) else tuple(queue)
 
 
 def shown(names: Names) -> str:

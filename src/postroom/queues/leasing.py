@@ -488,5 +488,11 @@ def _check(seconds: float | None, count: int, wait: float | None) -> None:
         raise ArgumentInvalid(argument="lease", why=f"seconds above 0, up to {LEASE_SECONDS_MAX:.0f}")
     if not isinstance(count, int) or not 1 <= count <= LEASES_MAX:
         raise ArgumentInvalid(argument="count", why=f"1 to {LEASES_MAX} messages")
+    waited(wait)
+
+
+def waited(wait: float | None) -> float:
+    """For how long someone waits, checked."""
     if wait is not None and not 0 <= wait <= WAIT_SECONDS_MAX:
         raise ArgumentInvalid(argument="wait", why=f"seconds from 0 to {WAIT_SECONDS_MAX:.0f}")
+    return wait or 0.0

@@ -32,17 +32,13 @@ class RoomAdmission:
 
         return RuleAdmission(self._programs())
 
-    def __call__(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> list[Put]:
+    def __call__(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft], *, again: bool = False) -> list[Put]:
         if queue.admission & Admission.FLOWS:
             drafts = self._flows(tx, queue, drafts)
         if queue.admission & Admission.RULES:
-            return self._rules(tx, queue, drafts)
+            return (self._rules.again if again else self._rules)(tx, queue, drafts)
         return [Put(queue, draft, None, tx.journal.actor) for draft in drafts]
 
     def again(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> list[Put]:
         """The same of messages that were sent before, and come from another queue."""
-        if queue.admission & Admission.FLOWS:
-            drafts = self._flows(tx, queue, drafts)
-        if queue.admission & Admission.RULES:
-            return self._rules.again(tx, queue, drafts)
-        return [Put(queue, draft, None, tx.journal.actor) for draft in drafts]
+        return self(tx, queue, drafts, again=True)

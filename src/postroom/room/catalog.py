@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from postroom.model.moment import to_datetime, to_iso
@@ -22,15 +22,7 @@ class CatalogEntry:
     definition: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "what": self.what,
-            "name": self.name,
-            "where": self.where,
-            "version": self.version,
-            "since": self.since,
-            "by": self.by,
-            "definition": self.definition,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from postroom.errors import ArgumentInvalid
 from postroom.model.body import Format
 from postroom.model.cron import Cron
 from postroom.model.message import Draft, Value
+from postroom.queues.addressing import said
 from postroom.queues.leased import LeasedMessage
 from postroom.queues.leasing import NOBODY
 from postroom.queues.relocating import Edit, Relocated
@@ -207,7 +208,7 @@ class RoomConsumers(RoomPart):
         dry: bool = False,
     ) -> Relocated:
         """Move messages that wait from one queue to the end of another: these keys, or the oldest ``limit``, or all."""
-        return self._parts.relocating.move(queue, _path(to), keys=keys, limit=limit, dry=dry)
+        return self._parts.relocating.move(queue, said(to), keys=keys, limit=limit, dry=dry)
 
     def redrive(
         self,
@@ -224,7 +225,7 @@ class RoomConsumers(RoomPart):
         messages. An edited message is a new one, which the old one caused. Of an error message of rules or arcs, the
         message that failed is sent again so; with ``to``, the error message itself is moved.
         """
-        target = None if to is None else _path(to)
+        target = None if to is None else said(to)
         change = _by_key(edit) if isinstance(edit, Mapping) else edit
         return self._parts.relocating.redrive(queue, to=target, keys=keys, limit=limit, edit=change, dry=dry)
 
@@ -253,7 +254,3 @@ def _by_key(bodies: Mapping[str, Any]) -> Edit:
 
 def _seconds(lease: float | Literal[True]) -> float | None:
     return None if lease is True else lease
-
-
-def _path(queue: str | Sequence[str]) -> tuple[str, ...]:
-    return (queue,) if isinstance(queue, str) else tuple(queue)

@@ -29,7 +29,9 @@ class RoomFlows(RoomPart):
             self._parts.registry.verify(name, password)
         elif self._parts.registry.knows(name):
             raise PrincipalRefused(principal=name, why="this name is registered: give its password")
-        by = By(name, broker or self._parts.by.broker, proven=password is not None)
+        return self._client(By(name, broker or self._parts.by.broker, proven=password is not None))
+
+    def _client(self, by: By) -> Client:
         return Client(self._parts.store, lambda: self._parts.programs, self._parts.room_graphs, by, self._parts.owner)
 
     def publish(self, space: str, event: Any, *, idempotency_key: str | None = None) -> Sent:
@@ -50,9 +52,7 @@ class RoomFlows(RoomPart):
 
     def _user(self) -> Client:
         """The room's user as a client. Its name is not proven, so it may do what a domain allows to everyone."""
-        return Client(
-            self._parts.store, lambda: self._parts.programs, self._parts.room_graphs, self._parts.by, self._parts.owner
-        )
+        return self._client(self._parts.by)
 
     def graph(self) -> GraphShown:
         """The current graph: domains and their policies, spaces, arcs, tables."""

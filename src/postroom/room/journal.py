@@ -151,17 +151,15 @@ class RoomJournal(RoomPart):
         """
         if not isinstance(before, (datetime, timedelta)):
             raise ArgumentInvalid(argument="before", why="give a datetime, or a timedelta before now")
-        moment = self._parts.store.session.clock() - before // _MICROSECOND if isinstance(before, timedelta) else None
         from postroom.engine import archiving
 
+        store = self._parts.store
+        if isinstance(before, timedelta):
+            moment = store.session.clock() - before // _MICROSECOND
+        else:
+            moment = to_microseconds(before)
         write = archiving.spark_writer(partial(spark_session, master, conf))
-        return archiving.archive(
-            self._parts.store,
-            to_microseconds(before) if isinstance(before, datetime) else moment or 0,
-            path_of(folder, "folder").absolute(),
-            write,
-            progress,
-        )
+        return archiving.archive(store, moment, path_of(folder, "folder").absolute(), write, progress)
 
     def export_xes(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from postroom.engine.language import Definitions, Language, Load, Symbol, Terms, Trial, TrialResult
 from postroom.errors import ArgumentInvalid, LanguageUnknown
@@ -18,15 +18,8 @@ from postroom.room.paths import File
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
 
-
-class Limited(Protocol):
-    """Someone who may not load everything."""
-
-    def begin(self, tx: Transaction) -> None:
-        """Before anything is written."""
-
-    def check(self, tx: Transaction) -> None:
-        """When all is written; raises if it may not be."""
+if TYPE_CHECKING:
+    from postroom.room.reach import Loading
 
 
 @dataclass(frozen=True)
@@ -52,18 +45,18 @@ class Sources:
         for part in self.parts:
             part.check(store, alone=self.alone)
 
-    def load(self, store: Store, terms: Terms, limited: Limited | None = None) -> Loaded:
-        """Load everything in one transaction; ``limited`` looks whether whoever loads it may."""
+    def load(self, store: Store, terms: Terms, reach: Loading | None = None) -> Loaded:
+        """Load everything in one transaction; ``reach`` looks whether whoever loads it may."""
         loads = [part.prepare(store, terms) for part in self.parts]
 
         def work(tx: Transaction) -> Loaded:
             tx.session.take_time()  # programs are compiled and indexes are filled here
             tx.definitions.lock()
-            if limited is not None:
-                limited.begin(tx)
+            if reach is not None:
+                reach.begin(tx)
             loaded = _written(tx, loads)
-            if limited is not None:
-                limited.check(tx)
+            if reach is not None:
+                reach.check(tx)
             return loaded
 
         loaded = store.transact("load", work)

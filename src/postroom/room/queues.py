@@ -26,6 +26,7 @@ from postroom.model.message import (
 )
 from postroom.model.moment import to_microseconds
 from postroom.model.tables import Table, table_of_messages
+from postroom.queues.addressing import said
 from postroom.queues.browsing import browse
 from postroom.queues.holding import Password
 from postroom.queues.leased import Leased
@@ -42,8 +43,6 @@ from postroom.room.parts import RoomPart
 from postroom.room.paths import path_of
 from postroom.store.kernel.queues import Hold
 from postroom.store.tables.sources import Source
-
-NO_MORE: Mapping[str, str | None] = {}
 
 
 class RoomQueues(RoomPart):
@@ -114,7 +113,7 @@ class RoomQueues(RoomPart):
         draft, unsaid = _drafted(body, format, type, properties)
         asked = priority != 0 or delay is not None or at is not None or expires is not None
         wish = _wish(priority, delay, at, expires) if asked else None
-        verbs, path, number = self._parts.verbs, _path(queue), cause_number(body, cause)
+        verbs, path, number = self._parts.verbs, said(queue), cause_number(body, cause)
         if wait is None:
             return verbs.send(path, draft, idempotency_key, number, wish, source, unsaid=unsaid)
         send = partial(verbs.send, path, draft, idempotency_key, number, wish, source, unsaid=unsaid)
@@ -127,14 +126,13 @@ class RoomQueues(RoomPart):
         format: str | Format | None = None,
         type: str | None = None,
         properties: Mapping[str, Value] | None = None,
-        more: Mapping[str, str | None] = NO_MORE,
         idempotency_key: str | None = None,
         cause: str | None = None,
     ) -> Posting:
         """What is sent, checked, with all that its sender says of it."""
-        draft, unsaid = _drafted(body, format, type, _with(properties, more) if more else properties)
+        draft, unsaid = _drafted(body, format, type, properties)
         number = cause_number(body, cause)
-        return Posting(_path(queue), draft, idempotency_key, number, self._parts.store.actor, unsaid)
+        return Posting(said(queue), draft, idempotency_key, number, self._parts.store.actor, unsaid)
 
     def send_segments(
         self,
@@ -151,7 +149,7 @@ class RoomQueues(RoomPart):
             raise ArgumentInvalid(argument="segments", why="give a list with at least one segment")
         body, marks = composed(segments, group=group, source=source, properties=properties)
         draft = Draft.of(body, properties=marks or None)
-        return self._parts.verbs.send(_path(queue), draft, idempotency_key, source=source)
+        return self._parts.verbs.send(said(queue), draft, idempotency_key, source=source)
 
     def send_many(
         self,
@@ -170,7 +168,7 @@ class RoomQueues(RoomPart):
         if isinstance(bodies, (str, bytes)):
             raise ArgumentInvalid(argument="bodies", why="give a list of bodies, not one body")
         drafts = Draft.many(bodies, format, type, properties)
-        return self._parts.verbs.send_many(_path(queue), drafts, idempotency_key, unsaid=format is None)
+        return self._parts.verbs.send_many(said(queue), drafts, idempotency_key, unsaid=format is None)
 
     def send_file(
         self,
@@ -194,7 +192,7 @@ class RoomQueues(RoomPart):
         options = Options(declared, type, given_properties(properties) if properties else NO_PROPERTIES, messages)
         if idempotency_key:
             checked_key(idempotency_key)
-        verbs, names = self._parts.verbs, _path(queue)
+        verbs, names = self._parts.verbs, said(queue)
         return send_file(
             self._parts.store,
             path_of(file),
@@ -218,7 +216,7 @@ class RoomQueues(RoomPart):
 
         They stay in the queue. With ``processed``, those that were received are written instead.
         """
-        names = _path(queue)
+        names = said(queue)
         listing = self.history(*names) if processed else self.peek(*names)
         counts = self.count(*names).queues
         total = sum(count.processed if processed else count.unprocessed + count.blocked for count in counts)
@@ -248,7 +246,7 @@ class RoomQueues(RoomPart):
         """
         draft = Draft.of(body, format, type, properties)
         unsaid = looks_like(body, format) is not Format.TEXT
-        paths = [_path(queue) for queue in queues]
+        paths = [said(queue) for queue in queues]
         return self._parts.verbs.distribute(paths, draft, idempotency_key, unsaid=unsaid)
 
     @overload
@@ -475,7 +473,3 @@ def _drafted(
     if trace is not None and TRACE not in (properties or {}):
         properties = _with(properties, {TRACE: trace})
     return Draft.of(body, format, type, properties), looks_like(body, format) is not Format.TEXT
-
-
-def _path(queue: str | Sequence[str]) -> tuple[str, ...]:
-    return (queue,) if isinstance(queue, str) else tuple(queue)

@@ -113,46 +113,40 @@ class Loading:
 
     def check(self, tx: Transaction) -> None:
         """Raise unless the loader may do all that the definitions do, and has replaced nobody else's."""
-        needs = list(self._needs(tx)) if self._identity is not None or tx.bindings.all() else []
-        if self._identity is not None and not _operates(self._identity):
-            self._refuse_others(tx, self._identity)
+        identity = self._identity
+        others: list[Owned] = []
+        needs = list(self._needs(tx)) if identity is not None or tx.bindings.all() else []
+        if identity is not None and not _operates(identity):
+            others = [definition for definition in self._before if definition.by != identity.principal]
+            self._refuse_others(tx, identity, others)
             for need in needs:
-                why = _why_not(tx, self._identity, need)
+                why = _why_not(tx, identity, need)
                 if why is not None:
                     raise RightMissing(
-                        principal=self._identity.principal,
+                        principal=identity.principal,
                         verb=need.verb,
                         object=need.object,
                         why=f"{need.what} {need.name}: {why}",
                     )
-        self._bind(tx, needs)
+        self._bind(tx, needs, {(other.what, other.name) for other in others})
         refresh(tx, self._parts)
 
-    def _bind(self, tx: Transaction, needs: Sequence[Need]) -> None:
+    def _bind(self, tx: Transaction, needs: Sequence[Need], others: set[tuple[str, str]]) -> None:
         """What was loaded acts with the rights of its loader from now on; what was another's before is as it was."""
-        limited = self._identity is not None and not _operates(self._identity)
-        others = {(other.what, other.name) for other in self._others()} if limited else set()
         for what, name in {(need.what, need.name) for need in needs if need.what in BOUND}:
             if self._identity is None:
                 tx.bindings.free(what, name)
             elif (what, _shown_name(what, name)) not in others:
                 tx.bindings.put(Binding(what, name, self._identity.principal))
 
-    def _others(self) -> list[Owned]:
-        return [
-            definition
-            for definition in self._before
-            if self._identity is None or definition.by != self._identity.principal
-        ]
-
-    def _refuse_others(self, tx: Transaction, identity: Identity) -> None:
+    def _refuse_others(self, tx: Transaction, identity: Identity, others: Sequence[Owned]) -> None:
         """What someone else has loaded may be replaced or removed by an operator only, and so who may change it."""
         now = owned(tx)
         same = {(definition.what, definition.name, definition.version) for definition in now}
-        for other in self._others():
+        for other in others:
             if (other.what, other.name, other.version) not in same:
                 raise _not_own(identity, other)
-        domains = {other.name: other for other in self._others() if other.what == "domain"}
+        domains = {other.name: other for other in others if other.what == "domain"}
         before = {(definition.what, definition.name, definition.version) for definition in self._before}
         for definition in now:
             is_new = (definition.what, definition.name, definition.version) not in before

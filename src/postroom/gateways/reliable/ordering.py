@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from postroom.errors import ArrivalTooEarly, PostroomError
+from postroom.errors import ArrivalRefused, ArrivalTooEarly, PostroomError
 from postroom.gateways.reliable.destination import OPEN, TERMINATED, Refusal, known_sequence
 from postroom.limits import SEQUENCE_WINDOW
 from postroom.store.kernel.transaction import Transaction
@@ -93,7 +93,6 @@ def _keep(tx: Transaction, identifier: str, number: int, arrival: Arrival) -> No
 
 
 def _kept(tx: Transaction, endpoint: str, identifier: str, number: int) -> Arrival | None:
-    from postroom.errors import ArrivalRefused
     from postroom.gateways.incoming import Arrival
 
     text = tx.sequences.release(identifier, number)

@@ -195,7 +195,7 @@ def _encrypt(envelope: Envelope, policy: SecurityPolicy, settings: Mapping[str, 
 def verify(envelope: Envelope, policy: SecurityPolicy, settings: Mapping[str, Any], *, request: bool) -> str | None:
     """Raise ``Unsafe`` unless an envelope is as the policy says; decrypts it in place.
 
-    Returns what tells a replay from a new message: what was signed, or a token that is used once.
+    Returns what tells a replay from a new message: what was signed. None if nothing has to be.
     """
     try:
         security = _security(envelope)
@@ -208,14 +208,13 @@ def verify(envelope: Envelope, policy: SecurityPolicy, settings: Mapping[str, An
             if policy.sign and stamp not in signed:
                 raise Unsafe("the timestamp is not signed")
             _check_times(stamp)
-        once = None
         if policy.username and request:
             token = _only(security, f"{_WSSE}UsernameToken")
             if policy.sign and token not in signed:
                 raise Unsafe("the token is not signed")
-            once = _check_token(token, policy, settings)
+            _check_token(token, policy, settings)
         if not policy.sign:
-            return once
+            return None
         if envelope.body not in signed:
             raise Unsafe("the body is not signed")
         identified = [header for header in envelope.headers(ADDRESSING, "MessageID") if header in signed]
@@ -337,7 +336,7 @@ def _check_times(stamp: Any) -> None:
         raise Unsafe("the message has expired")
 
 
-def _check_token(token: Any, policy: SecurityPolicy, settings: Mapping[str, Any]) -> str | None:
+def _check_token(token: Any, policy: SecurityPolicy, settings: Mapping[str, Any]) -> None:
     wanted, password = str(settings["wss-username"]), credential(settings, "wss-password", line)
     name = (token.findtext(f"{_WSSE}Username") or "").strip()
     given = (token.findtext(f"{_WSSE}Password") or "").strip()
@@ -353,7 +352,6 @@ def _check_token(token: Any, policy: SecurityPolicy, settings: Mapping[str, Any]
             raise Unsafe("the token is too old")
         if not _used.first(nonce):
             raise Unsafe("the token was used before")
-    return None
 
 
 class _Nonces:

@@ -73,8 +73,8 @@ class Posted:
         return replace(self.arrival(self.body, "application/xml"), flaw=error, number=None)
 
     def arrival(self, body: bytes, media_type: str) -> Arrival:
-        made = Arrival(self.endpoint.name, body, media_type, self.sender, self.properties, self.number)
-        return replace(made, token=self.token)
+        sender, number, token = self.sender, self.number, self.token
+        return Arrival(self.endpoint.name, body, media_type, sender, self.properties, number, token=token)
 
 
 class SoapServer:
@@ -190,18 +190,15 @@ class SoapServer:
         """The answer of a request, if there is one to wait for, with headers of reliable messaging."""
         terms = posted.terms
         message = None
-        if operation.output is not None and entered.connection is not None:
+        awaited = None if operation.output is None else entered.connection
+        if awaited is not None:
             try:
-                message = await wait(entered.connection)
+                message = await wait(awaited)
             except PostroomError as error:  # nothing will answer it
                 raise _as_fault(error) from None
         if message is not None:
             return await self.answer(terms, posted.endpoint, message, operation, envelope, headers)
-        more = (
-            {}
-            if entered.connection is None or operation.output is None
-            else {"Location": f"{place}{entered.connection}"}
-        )
+        more = {} if awaited is None else {"Location": f"{place}{awaited}"}
         if not headers:
             return Response(status_code=202, headers=more)
         text = await asyncio.to_thread(_protected, terms, posted.endpoint, written(terms.contract.version, headers, ""))

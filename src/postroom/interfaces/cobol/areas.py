@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
+from itertools import accumulate
 from time import localtime, strftime
 from typing import NamedTuple
 
@@ -30,25 +31,15 @@ class Field(NamedTuple):
         area[self.start : self.start + self.size] = text.encode("ascii", "replace").ljust(self.size)[: self.size]
 
 
-INPUT = {
-    "queues": Field(0, 48),
-    "date": Field(48, 6),
-    "time": Field(54, 8),
-    "source": Field(62, 12),
-    "length": Field(74, 4),
-    "end": Field(78, 1),
-    "status": Field(79, 2),
-    "count": Field(81, 6),
-}
-IO = {
-    "date": Field(0, 6),
-    "time": Field(6, 8),
-    "source": Field(14, 12),
-    "length": Field(26, 4),
-    "end": Field(30, 1),
-    "status": Field(31, 2),
-}
-OUTPUT = {"count": Field(0, 4), "length": Field(4, 4), "status": Field(8, 2)}
+def _placed(**sizes: int) -> dict[str, Field]:
+    """Items of these sizes, one after another."""
+    starts = accumulate(sizes.values(), initial=0)
+    return {name: Field(start, size) for start, (name, size) in zip(starts, sizes.items(), strict=False)}
+
+
+INPUT = _placed(queues=4 * NAME_SIZE, date=6, time=8, source=NAME_SIZE, length=4, end=1, status=2, count=6)
+IO = _placed(date=6, time=8, source=NAME_SIZE, length=4, end=1, status=2)
+OUTPUT = _placed(count=4, length=4, status=2)
 
 
 class AreaInvalid(ValueError):

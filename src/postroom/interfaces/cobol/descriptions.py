@@ -253,10 +253,10 @@ def _record(tokens: Sequence[Token], at: int, first: str | None, number: int, ed
 def _storage(own: str, record: str | None, kind: str, clauses: _Clauses) -> str:
     """The record of a CD with the names that its clauses give."""
     lines = [f"01 {own}." if record is None else f"01 {own} REDEFINES {record}."]
+    items = _OUTPUT if kind == "OUTPUT" else _ITEMS[kind]
+    lines += [f"   02 {clauses.names.get(item, 'FILLER')} {picture}." for item, picture in items]
     if kind != "OUTPUT":
-        lines += [f"   02 {clauses.names.get(item, 'FILLER')} {picture}." for item, picture in _ITEMS[kind]]
         return "\n".join(lines)
-    lines += [f"   02 {clauses.names.get(item, 'FILLER')} {picture}." for item, picture in _OUTPUT]
     level = "02"
     if clauses.occurs is not None:
         indexed = f" INDEXED BY {' '.join(clauses.indexes)}" if clauses.indexes else ""

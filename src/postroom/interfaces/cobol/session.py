@@ -7,7 +7,8 @@ It takes calls as bytes and gives answers as bytes, so that a process of its own
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from time import monotonic, sleep
 
 from postroom.errors import AreaShort, ArgumentInvalid, BodyError, OutputFailed, PostroomError, QueueHeld, QueueLocked
@@ -25,6 +26,7 @@ from postroom.queues.results import QueueCount, Received
 from postroom.queues.segments import SOURCE, Area, End
 from postroom.room import Postroom
 from postroom.store.kernel.queues import Hold
+from postroom.store.tables.sources import Source
 
 #: Bits of a receive.
 SEGMENT, NO_WAIT = 1, 2
@@ -117,11 +119,11 @@ class CobolSession:
     def _input_of(self, cd: InputDescription | IoDescription) -> tuple[str, ...] | None:
         if isinstance(cd, InputDescription):
             return cd.queues
-        return self._terminal(cd).input
+        input = self._terminal(cd).input
+        return None if input is None else tuple(input.split("/"))
 
-    def _terminal(self, cd: IoDescription) -> _Terminal:
-        source = self._room.queues.find_source(cd.text("source"))
-        return _Terminal(source.input, source.output)
+    def _terminal(self, cd: IoDescription) -> Source:
+        return self._room.queues.find_source(cd.text("source"))
 
     def _next(self, names: tuple[str, ...], call: Call) -> Received:
         if call.c < 1:
@@ -168,7 +170,7 @@ class CobolSession:
             output = self._terminal(cd).output
         except PostroomError as error:
             return [], error.status
-        return (["/".join(output)], None) if output else ([], status.UNKNOWN)
+        return ([], status.UNKNOWN) if output is None else ([output], None)
 
     def _check_text(self, cd: OutputDescription | IoDescription, call: Call, end: End) -> str | None:
         length = cd.number("length")
@@ -197,9 +199,7 @@ class CobolSession:
         cd = _sending(call)
         destinations, key = self._destinations(cd)
         if key is None:
-            known = [(name,) for name in destinations if name]
-            answers = iter(self._session.purge(known))
-            key = _tell(cd, [next(answers) if name else status.UNKNOWN for name in destinations])
+            key = _tell(cd, _each_named(destinations, self._session.purge))
         cd.write("status", key)
         return DATA, [bytes(cd.area)]
 
@@ -240,10 +240,9 @@ class CobolSession:
         destinations, key = self._destinations(cd)
         if key is None:
             wanted = Hold.OUTPUT if disable else Hold.NONE
+            hold = partial(self._session.verbs.hold_each, wanted=wanted, password=password)
             try:
-                known = [(name,) for name in destinations if name]
-                answers = iter(self._session.verbs.hold_each(known, wanted, password))
-                key = _tell(cd, [next(answers) if name else status.UNKNOWN for name in destinations])
+                key = _tell(cd, _each_named(destinations, hold))
             except PostroomError as error:
                 key = _status_of(error)
         cd.write("status", key)
@@ -294,14 +293,6 @@ class CobolSession:
         return DATA, []
 
 
-class _Terminal:
-    """The queues of a terminal, as paths."""
-
-    def __init__(self, input: str | None, output: str | None) -> None:
-        self.input = None if input is None else tuple(input.split("/"))
-        self.output = None if output is None else tuple(output.split("/"))
-
-
 def _sending(call: Call) -> OutputDescription | IoDescription:
     return (IoDescription if call.a & IO else OutputDescription)(call.fields[0])
 
@@ -312,6 +303,12 @@ def _end(key: bytes) -> End:
         return End(key.decode("latin-1"))
     except ValueError:
         return End.PARTIAL
+
+
+def _each_named(destinations: list[str], verb: Callable[[list[tuple[str, ...]]], Iterable[str]]) -> list[str]:
+    """The status of each destination; one without a name is unknown."""
+    answers = iter(verb([(name,) for name in destinations if name]))
+    return [next(answers) if name else status.UNKNOWN for name in destinations]
 
 
 def _tell(cd: OutputDescription | IoDescription, keys: list[str]) -> str:

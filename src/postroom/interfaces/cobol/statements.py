@@ -70,8 +70,9 @@ class Statements:
                 self._at += 1
 
     def _replace(self, translate: Callable[[int], str]) -> None:
-        """Replace the statement that begins here."""
+        """Replace the statement that begins here; it is translated from behind its verb."""
         begun = self._at
+        self._at += 1
         self._scopes.begin_statement()
         text = translate(begun)
         self._edits.replace(self._tokens[begun : self._at], text)
@@ -176,7 +177,6 @@ class Statements:
     # --- statements ---
 
     def _receive(self, at: int) -> str:
-        self._at += 1
         cd = self._cd("INPUT", "I-O")
         bits = _IO if cd.kind == "I-O" else 0
         unit = self._accept("MESSAGE", "SEGMENT")
@@ -211,13 +211,8 @@ class Statements:
         return False
 
     def _send(self, at: int) -> str:
-        self._at += 1
         cd = self._cd("OUTPUT", "I-O")
-        area = (
-            _area(self._operand("the area of the message"))
-            if self._accept("FROM")
-            else "BY REFERENCE OMITTED BY VALUE 0"
-        )
+        area = _area(self._operand("the area of the message")) if self._accept("FROM") else _NO_AREA
         end = '"0"'
         ended = self._accept("WITH")
         word = self._accept(*_ENDS)
@@ -277,7 +272,6 @@ class Statements:
 
     def _switch(self, at: int) -> str:
         verb = self._tokens[at].word.lower()
-        self._at += 1
         kind = self._accept("INPUT", "OUTPUT", "I-O")
         if not kind:
             fail(self._next.position, f"INPUT, OUTPUT or I-O is expected, not {self._next.text}")
@@ -298,14 +292,12 @@ class Statements:
         return len(words) > 1 and words[0] in self._known and (words[1] == "COUNT" or words[1:] == ["MESSAGE", "COUNT"])
 
     def _count(self, at: int) -> str:
-        self._at += 1
         cd = self._cd("INPUT")
         self._accept("MESSAGE")
         self._accept("COUNT")
         return _call("count", _area(cd.record))
 
     def _purge(self, at: int) -> str:
-        self._at += 1
         return _call("purge", _area(self._cd("OUTPUT", "I-O").record))
 
 

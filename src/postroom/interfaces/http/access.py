@@ -13,6 +13,7 @@ from postroom.interfaces.http.operation import ANY, Need, Operation
 from postroom.limits import IDENTITIES_KNOWN_MAX
 from postroom.model.place import place_of
 from postroom.queues import redriving
+from postroom.queues.addressing import said
 from postroom.room import Postroom
 from postroom.room.access import EVERYTHING, VERBS, Identity
 from postroom.spheres.sending import Compensation
@@ -219,7 +220,7 @@ class Callers:
         return [names for queue in several for names in self._queues(queue)]
 
     def _queues(self, queue: str | Sequence[str]) -> list[tuple[str, ...]]:
-        names = (queue,) if isinstance(queue, str) else tuple(queue)
+        names = said(queue)
         try:
             return self._room.access.names(*names)
         except ArgumentInvalid:  # what is no name has no owner; the verb says what is wrong with it

@@ -22,7 +22,6 @@ from postroom.room.journal import Entries
 from postroom.room.queues import QueueHandle
 from postroom.spheres.sending import SphereSent
 from postroom.stations.forms.catalog import Edition
-from postroom.stations.mail.story import Story
 from postroom.stations.station import Station
 from postroom.store.kernel.journal import Event
 from postroom.store.tables.images import ImageTable
@@ -85,8 +84,6 @@ def document_of(value: Any) -> Any:
         return {"events": [written_event(event) for event in value], "next": value.next}
     if isinstance(value, Event):
         return written_event(value)
-    if isinstance(value, Story):
-        return value.as_dict()
     known = next((kind for kind in _KNOWN if isinstance(value, kind)), None)
     if known is not None:
         return _KNOWN[known](value)

@@ -89,9 +89,8 @@ def _draft(number: int, line: bytes) -> _Line:
     _check(number, record)
     body = requests.as_written(record, line.decode())["body"]
     form = record.get("format") or ("json" if isinstance(body, requests.JsonText) else None)
-    return Draft.of(
-        str(body) if isinstance(body, str) else body, form, record.get("type"), record.get("properties")
-    ), record.get("format") is None
+    draft = Draft.of(str(body), form, record.get("type"), record.get("properties"))
+    return draft, record.get("format") is None
 
 
 def _check(number: int, record: dict[str, Any]) -> None:
@@ -109,7 +108,7 @@ async def read(
     yield b""
     while page := await inside(partial(_page, messages)):
         await check()
-        yield b"".join(as_json(shape(message)) + b"\n" for message in page)
+        yield b"".join(_line(shape(message)) for message in page)
 
 
 def _page(messages: Any) -> list[Message]:

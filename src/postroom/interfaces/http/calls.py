@@ -83,9 +83,7 @@ def called(operation: Operation, arguments: dict[str, Any], caller: Caller) -> A
         if "files" in arguments:
             return _with_files(operation, part, arguments)
         result = operation.call(part, arguments)
-        if operation.name == "lease.extend":
-            return part
-        return list(result) if operation.name == "definitions.try_out" else result
+        return part if operation.name == "lease.extend" else result
 
 
 def _part(room: Postroom, operation: Operation, arguments: dict[str, Any]) -> Any:

@@ -7,7 +7,6 @@ is none is kept in Base64, and says so.
 from __future__ import annotations
 
 import base64
-import binascii
 import codecs
 import json
 from collections.abc import Iterator, Mapping
@@ -159,7 +158,7 @@ def _base64(text: Any) -> str:
     try:
         if isinstance(text, str):
             return base64.b64encode(base64.b64decode(text, validate=True)).decode()
-    except (ValueError, binascii.Error):
+    except ValueError:
         pass
     raise RequestInvalid(where="data_base64", why="it is not Base64")
 

@@ -117,6 +117,11 @@ def _beside(value: Any) -> dict[str, str]:
     return files
 
 
+def _joined(names: str | Sequence[str]) -> str:
+    """A queue by its name or path, as ``_names`` reads it."""
+    return names if isinstance(names, str) else "/".join(names)
+
+
 def _written_files(files: Sequence[Any]) -> dict[str, str]:
     paths = [Path(file) for file in files]
     most = max(DESCRIPTION_BYTES_MAX, FLOW_BYTES_MAX)
@@ -165,7 +170,7 @@ def _compensation(value: Any) -> Compensation:
 def _written_compensation(given: Any) -> dict[str, Any]:
     undo = given if isinstance(given, Compensation) else Compensation(given)
     members: dict[str, Any] = {name: getattr(undo, name) for name in _COMPENSATION}
-    members["queue"] = None if undo.queue is None else "/".join(_path(undo.queue))
+    members["queue"] = None if undo.queue is None else _joined(undo.queue)
     return {name: value for name, value in members.items() if value is not None}
 
 
@@ -181,11 +186,11 @@ class EndedLease:
 
 
 TEXT = Kind({"type": "string"}, _text)
-NAMES = Kind({"type": "string", "minLength": 1}, _names, lambda names: "/".join(_path(names)))
+NAMES = Kind({"type": "string", "minLength": 1}, _names, _joined)
 QUEUES = Kind(
     {"type": "array", "items": {"type": "string"}, "minItems": 1},
     lambda value: [_names(queue) for queue in _list(value)],
-    lambda queues: ["/".join(_path(queue)) for queue in queues],
+    lambda queues: [_joined(queue) for queue in queues],
 )
 NUMBER = Kind({"type": "integer"}, _number)
 SECONDS = Kind({"type": "number"}, _seconds)
@@ -202,12 +207,6 @@ LIST = Kind({"type": "array"}, _list, lambda given: list(given))
 OBJECTS = Kind({"type": "array", "items": {"type": "object"}}, _objects, lambda given: [dict(item) for item in given])
 BESIDE = Kind({"type": "object", "additionalProperties": {"type": "string"}}, _beside)
 FILES = Kind({"type": "object", "additionalProperties": {"type": "string"}}, _files, _written_files)
-
-
-def _path(names: str | Sequence[str]) -> Sequence[str]:
-    return (names,) if isinstance(names, str) else names
-
-
 MOMENT = Kind({"type": "string", "format": "date-time"}, _moment, to_iso)
 SPAN = Kind({"type": "number"}, lambda value: timedelta(seconds=_seconds(value)), lambda span: span.total_seconds())
 LEASE = Kind({"anyOf": [{"type": "number"}, {"const": True}]}, _lease)

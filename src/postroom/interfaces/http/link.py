@@ -17,7 +17,6 @@ import httpx
 from postroom.errors import (
     AnswerLost,
     ArgumentInvalid,
-    PostroomError,
     RequestInvalid,
     ServerFailed,
     ServerUnreachable,
@@ -46,14 +45,11 @@ class Link:
             raise UrlInvalid(url=f"{parts.scheme}://…", why="a server is named as https://HOST:PORT")
         self.url = url.rstrip("/")
         given = token or os.environ.get("POSTROOM_TOKEN") or ""
-        self.verify = _trusted(parts.scheme)
-        self.headers = {"accept": f"{OBJECTS}, application/json"} | (
-            {"authorization": f"Bearer {given}"} if given else {}
-        )
+        headers = {"accept": f"{OBJECTS}, application/json"} | ({"authorization": f"Bearer {given}"} if given else {})
         # No proxy of the environment and no redirect: the token goes to this server and nowhere else.
-        self._client = httpx.Client(
-            headers=self.headers, timeout=REMOTE_SECONDS, verify=self.verify, trust_env=False, follow_redirects=False
-        )
+        careful = {"verify": _trusted(parts.scheme), "trust_env": False, "follow_redirects": False}
+        self._options: dict[str, Any] = {"headers": headers, "timeout": REMOTE_SECONDS, **careful}
+        self._client = httpx.Client(**self._options)
         self._lock = Lock()
         self._under_way = 0  # requests
         self._closed = Event()
@@ -61,14 +57,8 @@ class Link:
     @cached_property
     def _waiting(self) -> httpx.AsyncClient:
         """For those who wait in a loop: as many at a time as there are tasks."""
-        return httpx.AsyncClient(
-            headers=self.headers,
-            timeout=REMOTE_SECONDS,
-            verify=self.verify,
-            trust_env=False,
-            follow_redirects=False,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=_KEPT),
-        )
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=_KEPT)
+        return httpx.AsyncClient(**self._options, limits=limits)
 
     def close(self) -> None:
         """Close the connections; that of a request which is under way is closed after it."""
@@ -222,14 +212,10 @@ def document(response: httpx.Response) -> Any:
     except ValueError:
         raise ServerFailed(incident=f"HTTP {response.status_code}, and no JSON") from None
     if response.status_code not in (200, 201):
-        raise _told(response, told)
+        if response.headers.get("content-type") == MEDIA_TYPE and isinstance(told, dict):
+            raise error_of(told)
+        raise ServerFailed(incident=f"HTTP {response.status_code}")
     return told
-
-
-def _told(response: httpx.Response, told: Any) -> PostroomError:
-    if response.headers.get("content-type") == MEDIA_TYPE and isinstance(told, dict):
-        return error_of(told)
-    return ServerFailed(incident=f"HTTP {response.status_code}")
 
 
 def _trusted(scheme: str) -> ssl.SSLContext | bool:

@@ -69,9 +69,9 @@ def encoded(value: Any) -> Any:
     if type(value) in _SCALARS:
         name, write, _ = _SCALARS[type(value)]
         return _tagged(name, write(value))
-    special = next((name for kind, name in _SPECIAL.items() if isinstance(value, kind)), None)
-    if special is not None:
-        return _tagged(special, _PARTS[special](value))
+    for kind, (name, parts) in _SPECIAL.items():
+        if isinstance(value, kind):
+            return _tagged(name, parts(value))
     if dataclasses.is_dataclass(value) or hasattr(value, "_fields"):
         return _tagged(_class_name(type(value)), {name: encoded(getattr(value, name)) for name in _fields(type(value))})
     return _collection(value)
@@ -119,21 +119,13 @@ def _images(value: Images) -> list[Any]:
     return [value.seq, encoded(list(value.kept)), encoded(dict(value._editions)), encoded(value.damaged)]
 
 
-_SPECIAL: dict[type, str] = {  # the first that fits
-    LeasedMessage: "leased",
-    Message: "message",
-    Listing: "listing",
-    Images: "images",
-    WaitingSets: "waiting",
-    KeyTexts: "keys",
-}
-_PARTS: dict[str, Callable[[Any], Any]] = {
-    "leased": _leased,
-    "message": _message,
-    "listing": lambda value: [[encoded(item) for item in value], value.next],
-    "images": _images,
-    "waiting": lambda value: [[encoded(item) for item in value], encoded(value.missing)],
-    "keys": lambda value: [key_number(key) for key in value],
+_SPECIAL: dict[type, tuple[str, Callable[[Any], Any]]] = {  # the first that fits
+    LeasedMessage: ("leased", _leased),
+    Message: ("message", _message),
+    Listing: ("listing", lambda value: [[encoded(item) for item in value], value.next]),
+    Images: ("images", _images),
+    WaitingSets: ("waiting", lambda value: [[encoded(item) for item in value], encoded(value.missing)]),
+    KeyTexts: ("keys", lambda value: [key_number(key) for key in value]),
 }
 
 

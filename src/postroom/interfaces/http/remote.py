@@ -15,13 +15,13 @@ from typing import Any, Literal, NoReturn
 from urllib.parse import quote, urlencode
 
 from postroom.errors import ArgumentInvalid, FileUnreadable, NotRemote
-from postroom.interfaces.http import remote_spheres
 from postroom.interfaces.http.link import Link
 from postroom.interfaces.http.objects import Objects
 from postroom.interfaces.http.operation import LOCAL, Operation
 from postroom.interfaces.http.operations import OPERATIONS
 from postroom.interfaces.http.remote_bodies import all_sent, as_sent, traced
 from postroom.interfaces.http.remote_leasing import RemoteLeasing, portions
+from postroom.interfaces.http.remote_spheres import RemoteSphere, bind
 from postroom.limits import COLLECTION_BYTES_MAX, COMMIT_SECONDS, FLOW_BYTES_MAX, HEARTBEAT_SECONDS, LISTED_MAX
 from postroom.model.arguments import check_call
 from postroom.model.definitions import Loaded
@@ -73,7 +73,7 @@ class RemoteParts:
         self.keeper = Keeper(self.leasing)
         self.workers = Workers()
         self.scheduling = _Scheduling()
-        link.objects = Objects(self.leasing, partial(remote_spheres.bind, self))
+        link.objects = Objects(self.leasing, partial(bind, self))
 
     def __getattr__(self, name: str) -> NoReturn:
         frame = inspect.currentframe()
@@ -83,7 +83,7 @@ class RemoteParts:
     def call(self, name: str, here: Any, given: tuple[Any, ...], named: Mapping[str, Any], **more: Any) -> Any:
         """Call a verb of a part, as its signature says, and as an operation has it."""
         operation, arguments = operation_of(name, here, given, named, more)
-        return self.do(operation, arguments, arguments.get("wait") or arguments.get("timeout") or 0.0)
+        return self.link.call(operation, arguments, arguments.get("wait") or arguments.get("timeout") or 0.0)
 
     async def ask(self, name: str, arguments: Mapping[str, Any], wait: float = 0.0) -> Any:
         """Do an operation with what it takes by name, in a loop."""
@@ -96,19 +96,17 @@ class RemoteParts:
 
     def verb(self, name: str, _wait: float = 0.0, /, **given: Any) -> Any:
         """Do an operation with what it takes by name."""
-        return self.do(_BY_NAME[name][0], {key: value for key, value in given.items() if value is not None}, _wait)
+        said = {key: value for key, value in given.items() if value is not None}
+        return self.link.call(_BY_NAME[name][0], said, _wait)
 
     def waiting(self, name: str, arguments: Mapping[str, Any], wait: float | None) -> Any:
         """The same as often as it takes, if it is waited for long."""
         result = None
         for left in portions(wait):
-            result = self.do(_BY_NAME[name][0], {**arguments, "wait": left}, left)
+            result = self.link.call(_BY_NAME[name][0], {**arguments, "wait": left}, left)
             if result:
                 break
         return result
-
-    def do(self, operation: Operation, arguments: Mapping[str, Any], wait: float = 0.0) -> Any:
-        return self.link.call(operation, arguments, wait)
 
 
 class _Scheduling:
@@ -283,12 +281,8 @@ def _first(lines: Iterator[Message], limit: int | None) -> Iterator[Message]:
         lines.close()  # type: ignore[attr-defined]  # it is a generator
 
 
-@_verbs("consumers", keeps="each work worker run drain stop")
+@_verbs("consumers", keeps="receive_many done_many lease each work worker run drain stop")
 class RemoteConsumers(_Remote, RoomConsumers):
-    receive_many = RoomConsumers.receive_many
-    done_many = RoomConsumers.done_many
-    lease = RoomConsumers.lease
-
     def redrive(self, *queue: str, edit: Any = None, **options: Any) -> Relocated:
         """As of a room; a function that edits is called here, with each message."""
         if callable(edit):
@@ -437,7 +431,9 @@ class RemoteSpheres(_Remote, RoomSpheres):
     def open(
         self, id: str | None = None, *, heartbeat: float = HEARTBEAT_SECONDS, commit_within: float = COMMIT_SECONDS
     ) -> Sphere:
-        return remote_spheres.opened(self._parts, id, heartbeat, commit_within)
+        given = {"id": id, "heartbeat": heartbeat, "commit_within": commit_within}
+        opened: str = self._parts.verb("spheres.open", **given)
+        return RemoteSphere(self._parts, opened, heartbeat, commit_within)
 
     def is_state(self, queue: Sequence[str]) -> bool:
         return False

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from postroom.errors import ArgumentInvalid
-from postroom.limits import LONG_POLL_SECONDS_MAX, WAIT_SECONDS_MAX
+from postroom.interfaces.http.kinds import EndedLease
+from postroom.limits import LONG_POLL_SECONDS_MAX
 from postroom.model.moment import to_microseconds
 from postroom.queues.addressing import Names
 from postroom.queues.leased import LeasedMessage
-from postroom.queues.leasing import Leasing
+from postroom.queues.leasing import Leasing, waited
 from postroom.queues.selectors import Selector
 
 if TYPE_CHECKING:
     from postroom.interfaces.http.remote import RemoteParts
-
-
-class _Ended(NamedTuple):
-    lease: int
 
 
 class RemoteLeasing(Leasing):
@@ -53,7 +49,7 @@ class RemoteLeasing(Leasing):
         self._do("lease.done", lease=fence)
 
     def done_many(self, fences: Sequence[int]) -> None:
-        self._do("consumers.done_many", messages=[_Ended(fence) for fence in fences])
+        self._do("consumers.done_many", messages=[EndedLease(fence) for fence in fences])
 
     def release(self, fence: int, delay: float = 0.0) -> None:
         self._do("lease.release", lease=fence, delay=delay)
@@ -72,13 +68,6 @@ class RemoteLeasing(Leasing):
 
     def close(self) -> None:
         """What is leased stays so until its time is over."""
-
-
-def waited(wait: float | None) -> float:
-    """For how long someone waits, checked."""
-    if wait is not None and not 0 <= wait <= WAIT_SECONDS_MAX:
-        raise ArgumentInvalid(argument="wait", why=f"seconds from 0 to {WAIT_SECONDS_MAX:.0f}")
-    return wait or 0.0
 
 
 def portions(wait: float | None) -> Any:

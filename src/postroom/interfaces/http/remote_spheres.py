@@ -6,14 +6,12 @@ import threading
 import weakref
 from collections.abc import Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from postroom.errors import AnswerLost, NotRemote, PostroomError, SphereOver, StoreStopped
 from postroom.interfaces.http.remote_bodies import as_sent
-from postroom.limits import COMMIT_SECONDS, HEARTBEAT_SECONDS
+from postroom.limits import HEARTBEAT_SECONDS
 from postroom.model.message import SPHERE, Message
-from postroom.spheres.machine import reason_of
 from postroom.spheres.sending import SphereSent
 from postroom.spheres.sphere import Sphere
 from postroom.store.tables.spheres import COMMITTED
@@ -96,19 +94,9 @@ class RemoteSphere(Sphere):
         self._parts.verb("spheres.abort", id=self.id, reason=reason)
         self._over = True
 
-    def __enter__(self) -> RemoteSphere:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._over:
-            return
-        if error is None:
-            self.commit()
-            return
+    def _abort_for(self, error: BaseException, reason: str) -> None:
         try:
-            self.abort(reason_of(error))
+            self.abort(reason)
         except PostroomError as failure:  # no more signs of life: the server aborts it
             error.add_note(f"sphere {self.id} could not be aborted at once ({failure}); it will be")
 
@@ -151,12 +139,3 @@ def bind(parts: RemoteParts, message: Message) -> Message:
     if isinstance(id, str):
         message.sphere = RemoteMembership(parts, id, message.key)
     return message
-
-
-def opened(
-    parts: RemoteParts, id: str | None, heartbeat: float = HEARTBEAT_SECONDS, commit_within: float = COMMIT_SECONDS
-) -> RemoteSphere:
-    """Open a sphere at the server."""
-    arguments = {"id": id, "heartbeat": heartbeat, "commit_within": commit_within}
-    sphere = parts.verb("spheres.open", **{name: value for name, value in arguments.items() if value is not None})
-    return RemoteSphere(parts, sphere, heartbeat, commit_within)

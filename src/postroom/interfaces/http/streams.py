@@ -50,10 +50,6 @@ class Stream:
     def pattern(self) -> re.Pattern[str]:
         return re.compile(re.sub(r"\\\{(\w+)\\\}", group_of, re.escape(self.path)))
 
-    @property
-    def rights(self) -> str:
-        return self.need.verb
-
 
 _QUEUE = {"queue": "orders"}
 STREAMS: tuple[Stream, ...] = (

@@ -138,16 +138,20 @@ def configured(measured: Measured, environment: Mapping[str, str]) -> Telemetry 
     protocol = environment.get("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
     if protocol != "http/json":
         raise ArgumentInvalid(argument="OTEL_EXPORTER_OTLP_PROTOCOL", why=f"http/json, not {protocol!r}")
-    pairs = (pair.partition("=") for pair in environment.get("OTEL_EXPORTER_OTLP_HEADERS", "").split(",") if pair)
-    headers = {name.strip(): unquote(value.strip()) for name, _, value in pairs}
+    headers = _pairs(environment.get("OTEL_EXPORTER_OTLP_HEADERS", ""))
     return Telemetry(measured, settings["TRACES"], settings["METRICS"], headers)
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """What ``NAME=VALUE,NAME=VALUE`` says."""
+    pairs = (pair.partition("=") for pair in text.split(",") if pair)
+    return {name.strip(): unquote(value.strip()) for name, _, value in pairs}
 
 
 def _resource() -> dict[str, str]:
     from os import environ
 
-    pairs = (pair.partition("=") for pair in environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(",") if pair)
-    given = {name.strip(): unquote(value.strip()) for name, _, value in pairs}
+    given = _pairs(environ.get("OTEL_RESOURCE_ATTRIBUTES", ""))
     name = environ.get("OTEL_SERVICE_NAME")
     return {"service.name": "postroom", **given, **({"service.name": name} if name else {})}
 

@@ -33,21 +33,17 @@ class Rights:
     def __init__(self, services: Services, authorization: str, caller: Caller) -> None:
         self._services = services
         self._authorization = authorization
-        self._caller = caller
+        self.caller = caller
         self._allowed: set[tuple[str, Destination]] = set()
         self._note()
 
     def _note(self) -> None:
-        self._services.others[self._caller.name] = self._caller.room._parts.verbs
-
-    @property
-    def caller(self) -> Caller:
-        return self._caller
+        self._services.others[self.caller.name] = self.caller.room._parts.verbs
 
     def has(self, right: tuple[str, str], to: Destination) -> bool:
         """Whether this was allowed before, and nothing has changed since; asks no store."""
         known = self._services.callers.known(self._authorization)
-        return known is self._caller and (right[to.topic], to) in self._allowed
+        return known is self.caller and (right[to.topic], to) in self._allowed
 
     async def require(self, right: tuple[str, str], to: Destination) -> Caller:
         """Raise unless the client may do it; answers with who it is now."""
@@ -55,15 +51,15 @@ class Rights:
             try:
                 await self._services.inside(partial(self._require, right[to.topic], to))
             except PostroomError as refusal:
-                log.warning("refused %s %s %s: %s", self._caller.name, right[to.topic], to, refusal.code)
+                log.warning("refused %s %s %s: %s", self.caller.name, right[to.topic], to, refusal.code)
                 raise
-        return self._caller
+        return self.caller
 
     def _require(self, right: str, to: Destination) -> None:
         callers, authorization = self._services.callers, self._authorization
         caller = callers.known(authorization) or callers.find(authorization)
-        if caller is not self._caller:
-            self._caller, self._allowed = caller, set()
+        if caller is not self.caller:
+            self.caller, self._allowed = caller, set()
             self._note()
         if to.topic:
             caller.identity.require(right, to.name)

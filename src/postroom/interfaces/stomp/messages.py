@@ -6,6 +6,7 @@ import json
 from typing import NamedTuple
 
 from postroom.errors import ArgumentInvalid, RequestInvalid, TextInvalid
+from postroom.gateways.media import format_of
 from postroom.interfaces.stomp.frames import Frame, written
 from postroom.model.body import Format
 from postroom.model.message import Draft, Message, Value, cause_number, looks_like
@@ -24,7 +25,7 @@ _OF_MESSAGE = frozenset(
     "destination content-length content-type subscription message-id ack redelivered attempts created message-type "
     "cause receipt transaction heart-beat".split()
 )
-_MEDIA = {Format.JSON: "application/json", Format.XML: "application/xml", Format.TEXT: "text/plain"}
+_MEDIA: dict[str, str] = {Format.JSON: "application/json", Format.XML: "application/xml", Format.TEXT: "text/plain"}
 
 
 class Destination(NamedTuple):
@@ -72,18 +73,11 @@ def _format(media_type: str | None) -> tuple[str | None, str | None]:
     """The format that a content type means, and the type itself if no format gives it back."""
     if media_type is None:
         return None, None
-    media, _, rest = media_type.partition(";")
-    media = media.strip().lower()
-    name, _, value = rest.strip().partition("=")
+    name, _, value = media_type.partition(";")[2].strip().partition("=")
     if name.strip().lower() == "charset" and value.strip(' "').lower() not in ("utf-8", "utf8", "us-ascii"):
         raise RequestInvalid(where="SEND content-type", why="only the charset utf-8 is taken")
-    if media == "application/json" or media.endswith("+json"):
-        form = Format.JSON
-    elif media in ("application/xml", "text/xml") or media.endswith("+xml"):
-        form = Format.XML
-    else:
-        form = Format.TEXT
-    return form.value, None if media_type == _MEDIA[form] else media_type
+    form = format_of(media_type)
+    return form, None if media_type == _MEDIA[form] else media_type
 
 
 def delivered(message: Message, subscription: str, to: Destination, ack: str | None) -> bytes:

@@ -179,11 +179,8 @@ class Session:
 
     async def _finish(self) -> None:
         await asyncio.gather(*self._sends, return_exceptions=True)
-        every = list(self._subscriptions.values())
-        self._subscriptions.clear()
-        for outcome in await asyncio.gather(
-            *(self._left(subscription) for subscription in every), return_exceptions=True
-        ):
+        every, self._subscriptions = self._subscriptions.values(), {}
+        for outcome in await asyncio.gather(*map(self._left, every), return_exceptions=True):
             if isinstance(outcome, BaseException):  # the end of a lease, or of this process, gives them back
                 log.warning("a STOMP client left: %r", outcome)
         try:
@@ -330,8 +327,7 @@ class Session:
             raise ArgumentInvalid(argument="id", why=f"at most {STOMP_SUBSCRIPTIONS_MAX} subscriptions of a connection")
         caller = await self._known.require(RECEIVE, asked.to)
         queue = await self._services.inside(partial(self._queue_of, asked, caller))
-        acks = self._acks
-        made = Subscription(asked, queue, self._known, self._services, self._write, self.end, acks)
+        made = Subscription(asked, queue, self._known, self._services, self._write, self.end, self._acks)
         self._subscriptions[asked.id] = made
         self._confirm(frame)
 
@@ -428,8 +424,7 @@ class Session:
         self._confirm(frame)
 
     async def _disconnect(self, frame: Frame) -> None:
-        every = list(self._subscriptions.values())
-        self._subscriptions.clear()
+        every, self._subscriptions = self._subscriptions.values(), {}
         for subscription in every:
             await self._left(subscription)
         self._confirm(frame)
