@@ -24,7 +24,6 @@ from postroom.store.tables.types import find_type
 from postroom.store.upkeep.archives import Archive
 
 if TYPE_CHECKING:
-    from postroom.engine import archiving
     from postroom.exchange.events import Progress
     from postroom.exchange.xes import Case, EventLog
     from postroom.rules.retention import Retained
@@ -140,7 +139,7 @@ class RoomJournal(RoomPart):
         before: datetime | timedelta,
         folder: str | os.PathLike[str],
         *,
-        progress: archiving.Progress | None = None,
+        progress: Progress | None = None,
         master: str = "local[*]",
         conf: Mapping[str, str] | None = None,
     ) -> list[Archive]:

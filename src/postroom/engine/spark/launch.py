@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from subprocess import TimeoutExpired
+from time import monotonic, sleep
 
 import pyspark
 from pyspark import SparkConf, SparkContext
@@ -79,11 +79,11 @@ def end() -> None:
     if process is None:
         return
     process.stdin.close()  # Java ends when its input does
-    try:
-        process.wait(END_SECONDS)
-    except TimeoutExpired:
-        process.kill()
-        process.wait()
+    patience = monotonic() + END_SECONDS
+    while process.poll() is None and monotonic() < patience:
+        sleep(0.02)  # without a thread that watches: at its end, the interpreter starts none
+    process.kill()
+    process.wait()
 
 
 def _end_with(process: int) -> None:
