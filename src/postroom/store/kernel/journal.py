@@ -21,7 +21,7 @@ from postroom.model.moment import to_datetime, to_iso
 from postroom.model.place import place_of
 from postroom.store.kernel.columns import JOURNAL, LINE
 from postroom.store.kernel.message_rows import MessageRows
-from postroom.store.kernel.session import Row, Session, Table
+from postroom.store.kernel.session import Row, Session, StoreTable
 from postroom.store.kernel.statement import Statement
 from postroom.store.upkeep.archives import Archive, Archives
 
@@ -355,7 +355,7 @@ class Journal:
         return (_event(row) for row in reversed(self._session.rows(_TAIL, (count,))))
 
 
-class JournaledTable(Table):
+class JournaledTable(StoreTable):
     """The same of what the journal tells of."""
 
     def __init__(self, session: Session, journal: Journal) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from postroom.errors import StoreCorrupt
 from postroom.model.key import key_text
 from postroom.model.message import Stored, message_hash
-from postroom.store.kernel.session import Row, Table
+from postroom.store.kernel.session import Row, StoreTable
 from postroom.store.kernel.statement import Statement
 
 
@@ -236,7 +236,7 @@ def check_one(changed: int, stored: Stored) -> None:
         raise StoreCorrupt(why=f"message {key_text(stored.key)} was found in {stored.queue} and cannot be changed")
 
 
-class MessageRows(Table):
+class MessageRows(StoreTable):
     # --- many at once, for whoever writes their lines ---
 
     def insert(self, rows: Iterable[Row]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from postroom.errors import ArgumentInvalid
-from postroom.store.kernel.session import Table
+from postroom.store.kernel.session import StoreTable
 
 _FIND = "SELECT message, fingerprint FROM receipts WHERE name = ?"
 _INSERT = "INSERT INTO receipts (name, message, fingerprint, at, answer) VALUES (?, ?, ?, ?, ?)"
@@ -12,7 +12,7 @@ _BETWEEN = "SELECT name FROM receipts WHERE name >= ? AND name < ?"
 _FORGET = "DELETE FROM receipts WHERE name >= ? AND name < ?"
 
 
-class Receipts(Table):
+class Receipts(StoreTable):
     def find(self, name: str, fingerprint: bytes) -> int | None:
         """The message that this key made; a key that made another message is refused."""
         row = self._session.row(_FIND, (name,))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from postroom.limits import PAGE_ROWS, SELECTIONS_MAX
 from postroom.store.kernel.queues import Queue
-from postroom.store.kernel.session import Table
+from postroom.store.kernel.session import StoreTable
 from postroom.store.kernel.statement import NUMBERS, Statement
 from postroom.store.migrations.m0020_selectors import ENTRIES, TRIGGERS
 
@@ -107,7 +107,7 @@ class Candidate(NamedTuple):
     message: int
 
 
-class Selections(Table):
+class Selections(StoreTable):
     def names(self, queue: Queue) -> set[str]:
         """The properties by which messages of a queue are found."""
         return {row[0] for row in self._session.rows(_NAMES, (queue.id,))}

@@ -121,7 +121,7 @@ class Session(ABC):
         """The next ``count`` journal numbers: growing, and in commit order within each queue."""
 
 
-class Table:
+class StoreTable:
     """A part of what is stored, read and changed inside of the transaction of a session."""
 
     def __init__(self, session: Session) -> None:

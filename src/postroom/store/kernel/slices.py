@@ -12,7 +12,7 @@ from typing import NamedTuple
 from postroom.model.message import Stored
 from postroom.store.kernel.message_rows import OUTLINE, STORED, record
 from postroom.store.kernel.queues import Queue
-from postroom.store.kernel.session import Row, Table
+from postroom.store.kernel.session import Row, StoreTable
 from postroom.store.kernel.statement import Statement
 
 _SET = "SELECT id FROM sets WHERE kind = ? AND name = ?"
@@ -68,7 +68,7 @@ class Member(NamedTuple):
     message: int
 
 
-class Slices(Table):
+class Slices(StoreTable):
     # --- names ---
 
     def slicing(self, name: str) -> int:

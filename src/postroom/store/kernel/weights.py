@@ -7,7 +7,7 @@ queue meanwhile, and before a send is refused: messages may have left.
 from __future__ import annotations
 
 from postroom.store.kernel.queues import Queue
-from postroom.store.kernel.session import Table
+from postroom.store.kernel.session import StoreTable
 
 _FIND = "SELECT bytes FROM weights WHERE queue = ? AND arrivals = ?"
 _SET = """
@@ -22,7 +22,7 @@ SELECT coalesce(sum(octet_length(m.body)), 0) + (
 """
 
 
-class Weights(Table):
+class Weights(StoreTable):
     def at_most(self, queue: Queue, arrivals: int) -> int | None:
         """What a queue with so many arrivals has at most; None if that must be measured."""
         return self._session.value(_FIND, (queue.id, arrivals))

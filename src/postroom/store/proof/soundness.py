@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from postroom.limits import PAGE_ROWS
 from postroom.store.kernel.message_rows import STORED, record
 from postroom.store.kernel.queues import Queue
-from postroom.store.kernel.session import Table
+from postroom.store.kernel.session import StoreTable
 from postroom.store.kernel.statement import Statement
 
 _PAGE = f"""
@@ -61,7 +61,7 @@ class Gap(NamedTuple):
     line: int | None
 
 
-class Soundness(Table):
+class Soundness(StoreTable):
     def unsound(self, sample: int | None, limit: int) -> tuple[int, list[Place]]:
         """How many messages were read, and those that no longer say what was sent; ``sample`` takes the newest only."""
         looked, unsound = 0, []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from postroom.store.kernel.session import Table
+from postroom.store.kernel.session import StoreTable
 
 _GROUP = "SELECT arc, grp, place, due, value FROM arc_states WHERE arc = ? AND grp = ?"
 _SOME = "SELECT arc, grp, place, due, value FROM arc_states WHERE arc = ? LIMIT ?"
@@ -31,7 +31,7 @@ class ArcState(NamedTuple):
     value: str
 
 
-class ArcStates(Table):
+class ArcStates(StoreTable):
     def group(self, arc: str, group: str) -> list[ArcState]:
         return [ArcState(*row) for row in self._session.rows(_GROUP, (arc, group))]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from postroom.store.kernel.session import Table
+from postroom.store.kernel.session import StoreTable
 
 _ALL = "SELECT what, name, principal, lacking FROM bindings ORDER BY what, name"
 _LACKING = "SELECT name, lacking FROM bindings WHERE what = ? AND lacking IS NOT NULL"
@@ -27,7 +27,7 @@ class Binding(NamedTuple):
     lacking: str | None = None  # the right that it would need, in one line
 
 
-class Bindings(Table):
+class Bindings(StoreTable):
     def all(self) -> list[Binding]:
         return [Binding(*row) for row in self._session.rows(_ALL)]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from postroom.store.kernel.session import Table
+from postroom.store.kernel.session import StoreTable
 
 END = 2**62  # behind every number
 
@@ -50,7 +50,7 @@ class Flowing(NamedTuple):
         return END if self.until is None else self.until
 
 
-class Epochs(Table):
+class Epochs(StoreTable):
     def begin(self, seq: int, version: int) -> None:
         self._session.run(_BEGIN, (seq, version))
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from postroom.limits import SEARCH_ROWS
 from postroom.model.message import Stored
 from postroom.store.kernel.message_rows import columns, record
-from postroom.store.kernel.session import Table
+from postroom.store.kernel.session import StoreTable
 from postroom.store.kernel.statement import Statement
 
 _OF_TYPE = "SELECT id, type, field, kind, ready FROM filings WHERE type = ? ORDER BY id"
@@ -78,7 +78,7 @@ class Span(NamedTuple):
     high: str
 
 
-class FieldIndex(Table):
+class FieldIndex(StoreTable):
     # --- what there is ---
 
     def of_type(self, type: str) -> list[Filing]:

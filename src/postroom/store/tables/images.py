@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from postroom.limits import SEARCH_ROWS
-from postroom.store.kernel.session import Table
+from postroom.store.kernel.session import StoreTable
 
 _ALL = """
 SELECT a.name, a.type, a.form, a.query, a.at, (
@@ -45,7 +45,7 @@ class KeptImage(NamedTuple):
     body: str
 
 
-class ImageTables(Table):
+class ImageTables(StoreTable):
     def all(self, station: int) -> list[ImageTable]:
         return [ImageTable(*row) for row in self._session.rows(_ALL, (station,))]
 

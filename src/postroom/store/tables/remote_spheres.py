@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from postroom.store.kernel.session import Table
+from postroom.store.kernel.session import StoreTable
 
 _REACH = """
 INSERT INTO reached (sphere, failed) VALUES (?, 0)
@@ -36,7 +36,7 @@ class MadeAfar(NamedTuple):
     outcome: str | None = None
 
 
-class Afar(Table):
+class Afar(StoreTable):
     def reach(self, sphere: str) -> bool:
         """A sphere has come here, and nobody undoes it before this transaction ends; True if it has failed."""
         return bool(self._session.number(_REACH, (sphere,)))

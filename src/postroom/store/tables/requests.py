@@ -8,7 +8,7 @@ from typing import NamedTuple
 from postroom.limits import REQUEST_KEPT_SECONDS
 from postroom.model.message import Stored
 from postroom.model.moment import in_microseconds
-from postroom.store.kernel.session import Table
+from postroom.store.kernel.session import StoreTable
 
 _ADD = "INSERT INTO requests (connection, endpoint, message, created, response) VALUES (?, ?, ?, ?, NULL)"
 _FIND = "SELECT connection, endpoint, message, created, response FROM requests WHERE connection = ?"
@@ -31,7 +31,7 @@ class Request(NamedTuple):
     response: int | None  # the message that answers it, or that was let go and will not
 
 
-class Requests(Table):
+class Requests(StoreTable):
     def add(self, connection: str, endpoint: str, message: int) -> None:
         self._session.run(_ADD, (connection, endpoint, message, self._session.now))
 

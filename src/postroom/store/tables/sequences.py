@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Many
 from typing import NamedTuple
 
-from postroom.store.kernel.session import Table
+from postroom.store.kernel.session import StoreTable
 
 _OUT = "SELECT id, queue, mark, identifier, upto, ended FROM sequences_out"
 _ALL_OUT = f"{_OUT} WHERE queue = ? ORDER BY id"
@@ -59,7 +59,7 @@ class Numbered(NamedTuple):
     number: int
 
 
-class Sequences(Table):
+class Sequences(StoreTable):
     # --- that we send ---
 
     def outgoing(self, queue: str) -> list[OutSequence]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from postroom.store.kernel.session import Table
+from postroom.store.kernel.session import StoreTable
 
 #: The machine of spheres, and the queues that are its states.
 MACHINE = "sphere"
@@ -179,7 +179,7 @@ class Doubt(NamedTuple):
     owner: str
 
 
-class Spheres(Table):
+class Spheres(StoreTable):
     # --- spheres ---
 
     def add(self, token: int, id: str, owner: str, heartbeat: int) -> None:

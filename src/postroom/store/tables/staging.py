@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from postroom.limits import STAGED_PART_BYTES
-from postroom.store.kernel.session import Table
+from postroom.store.kernel.session import StoreTable
 
 _FIRST = """
 INSERT INTO staged (fence, step, job, chunk, part, said) VALUES (?, ?, ?, ?, 0, ?)
@@ -21,7 +21,7 @@ _CLEAR = "DELETE FROM staged WHERE fence < ? OR (fence = ? AND (step = ? OR step
 _COUNT = "SELECT count(*) FROM staged"
 
 
-class Staging(Table):
+class Staging(StoreTable):
     def add(self, fence: int, step: int, job: int, chunk: int, answer: bytes) -> bool:
         """Keep an answer; False if the same chunk was answered before, by an attempt that was quicker."""
         first, *more = [answer[at : at + STAGED_PART_BYTES] for at in range(0, max(len(answer), 1), STAGED_PART_BYTES)]

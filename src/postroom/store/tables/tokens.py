@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from postroom.limits import PAGE_ROWS
-from postroom.store.kernel.session import Row, Table
+from postroom.store.kernel.session import Row, StoreTable
 from postroom.store.kernel.statement import FOR_UPDATE
 
 _ADD = "INSERT INTO tokens (machine, entity, message) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
@@ -72,7 +72,7 @@ class Entity(NamedTuple):
     position: int  # the number in the journal by which it came into its state
 
 
-class Tokens(Table):
+class Tokens(StoreTable):
     def add(self, machine: str, entity: str, message: int) -> bool:
         """False if the entity has a token already."""
         return self._session.run(_ADD, (machine, entity, message)) == 1

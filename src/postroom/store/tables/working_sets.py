@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from postroom.limits import CANDIDATE_ROWS
-from postroom.store.kernel.session import Row, Table
+from postroom.store.kernel.session import Row, StoreTable
 from postroom.store.kernel.statement import TEXTS
 
 _ALL = "SELECT id, station, edition, turn, own, mail FROM desks ORDER BY id"
@@ -89,7 +89,7 @@ class Candidate(NamedTuple):
     is_there: bool = True  # the message is still where it was
 
 
-class WorkingSetTable(Table):
+class WorkingSetTable(StoreTable):
     # --- stations ---
 
     def all(self) -> list[Reached]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from postroom.errors import StoreCorrupt
 from postroom.store.kernel.message_rows import MessageRows
-from postroom.store.kernel.session import Row, Table
+from postroom.store.kernel.session import Row, StoreTable
 from postroom.store.upkeep.archive_folder import DEPARTED_COLUMNS, ArchiveFolder, Manifest
 
 _ALL = "SELECT id, folder, first, last, until, lines, departed, digest FROM archives ORDER BY id"
@@ -52,7 +52,7 @@ class Archive(NamedTuple):
         return ArchiveFolder(self.folder, self.digest)
 
 
-class Archives(Table):
+class Archives(StoreTable):
     # --- which there are ---
 
     def all(self) -> list[Archive]:
