@@ -99,8 +99,10 @@ class _Played:
         self.ended: dict[int, str] = {}  # by lease: the line that ended it
         self.stays: list[tuple[str, int, int | None]] = []  # waited from a line to a line
         self._since: dict[str, int] = {}
+        self.verbs: dict[int, str] = {}  # by line
 
     def play(self, line: Line) -> None:
+        self.verbs[line.seq] = line.verb
         if line.verb == "put":
             self.copies[line.key] = Copy(line.seq, self.values.get(line.key), line.detail.get("priority", 0))
             self._since[line.key] = line.seq
@@ -112,8 +114,9 @@ class _Played:
         before, expected = copy.state, _BEFORE[line.verb]
         if before not in expected:
             self.wrong.append(f"{line.key}: {line.verb} while it was {before}")
-        if before == LEASED:
-            self.ended[copy.fence] = line.verb
+        if before == LEASED:  # a lease that ran out at the last attempt makes a dead letter, too
+            ran_out = line.detail.get("reason") in (RAN_OUT, PROCESS_ENDED)
+            self.ended[copy.fence] = "lapse" if ran_out else line.verb
         getattr(self, f"_{line.verb.replace('-', '_')}")(line, copy)
         if before == WAITING and copy.state != WAITING:
             self.stays.append((line.key, self._since[line.key], line.seq))
@@ -281,6 +284,8 @@ def _surely(told: Told, played: _Played) -> Iterator[tuple[str, float, float]]:
         if fence in played.given:
             back[played.given[fence][0]].append((fence, each))
     for key, since, until in played.waiting():
+        if played.verbs[since] not in ("put", "release", "fail"):
+            continue  # no call says when it was due, or when its lease was over
         begin = told.sends.get(key) if since == played.copies[key].place else _ended_at(back.get(key, ()), since)
         end = told.leases.get(until) if until is not None else None
         if begin is not None and (until is None or end is not None):

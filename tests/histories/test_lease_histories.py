@@ -63,6 +63,7 @@ def lines(*said: tuple[Any, ...]) -> list[Line]:
 
 SENT = [send("a", 0, 1), send("b", 2, 3)]
 PUT = [("put", "a"), ("put", "b")]
+LAPSED = ("lapse", "a", {"attempts": 1})
 A, B = lease(4, 5, ("a", 3, 1)), lease(6, 7, ("b", 4, 1))
 STRICT, BY, FREE = Promise("strict", None, 3), Promise("free", "k", 3), Promise("free", None, 3)
 BAD: dict[str, tuple[list[Operation], list[Line], Promise, str]] = {
@@ -187,6 +188,23 @@ def test_good_histories_of_leases_pass() -> None:
         ),
         ([*SENT, killed, lease(4, 5, ("b", 3, 1))], lines(*PUT, ("lease", "b")), FREE),
         ([*SENT, A], lines(*PUT, ("lease", "a"), ("fail", "a", {"attempts": 1, "due": 5}), ("due", "a")), STRICT),
+        (  # it was not due when the other was leased
+            [*SENT, A, told("release", [3], 6, 7), lease(8, 9, ("b", 5, 1), count=2)],
+            lines(*PUT, ("lease", "a"), ("release", "a", {"due": 9}), ("lease", "b"), ("due", "a")),
+            FREE,
+        ),
+        (  # it was leased again meanwhile, and that lease ran out after the other was leased
+            [*SENT, A, told("release", [3], 6, 7), lease(7.1, 7.5, ("a", 5, 1)), lease(8, 9, ("b", 6, 1))],
+            lines(
+                *PUT, ("lease", "a"), ("release", "a"), ("lease", "a"), ("lease", "b"), ("lapse", "a", {"attempts": 1})
+            ),
+            FREE,
+        ),
+        (  # its lease ran out before it failed, and this was the last attempt
+            [*SENT, A, told("fail", [3], 8, 9, "lease-over", FAIL)],
+            lines(*PUT, ("lease", "a"), ("dead-letter", "a", {"attempts": 1, "reason": RAN_OUT})),
+            FREE._replace(attempts=1),
+        ),
     ]
     for history, journal, promise in fine:
         assert check(Told(history), journal, {"a": 1, "b": 2}, promise) == []

@@ -43,17 +43,17 @@ def test_urgent_messages_come_first_in_order(q: Postroom) -> None:
 
 
 def test_a_delayed_message_keeps_its_place_until_it_is_due(q: Postroom) -> None:
-    q.send("q", "later", delay=0.2)
+    q.send("q", "later", delay=0.8)
     q.send("q", "now")
     assert (q.count("q").queues[0].unprocessed, q.count("q").queues[0].delayed) == (1, 1)
     sound(q)
-    sleep(0.25)
+    sleep(0.85)
     assert [leased(q).body for _ in range(2)] == ["later", "now"]
     sound(q)
 
 
 def test_one_shot_receives_wait_for_delayed_messages(q: Postroom) -> None:
-    q.send("q", "later", delay=0.2)
+    q.send("q", "later", delay=0.8)
     assert q.receive("q").message is None
     got = q.receive("q", wait=10).message
     assert got is not None
