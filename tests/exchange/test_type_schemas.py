@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import fastavro
@@ -11,7 +13,7 @@ import jsonschema
 import pytest
 
 import postroom
-from postroom.errors import TypeInvalid
+from postroom.errors import PostroomError, TypeInvalid
 from postroom.exchange.type_schemas import as_form, avro_schema, imported, json_schema
 from postroom.model.types import Field, Kind, MessageType
 from postroom.stations.forms.reader import parse
@@ -90,3 +92,49 @@ def test_a_body_may_have_the_name_of_the_schema(tmp_path: Any) -> None:
 def test_what_a_field_cannot_hold_is_refused(schema: Any, said: str) -> None:
     with pytest.raises(TypeInvalid, match=said):
         imported(schema)
+
+
+ODD: tuple[Any, ...] = (
+    None,
+    1,
+    True,
+    "",
+    "x",
+    [],
+    {},
+    [[]],
+    [{}],
+    ["null"],
+    {"type": {}},
+    {"type": "array"},
+    ["string", "int"],
+)
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Each place inside of a value, as what holds it and the key there."""
+    for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        yield value, key
+        yield from places(value[key])
+
+
+@pytest.mark.parametrize("exported", [json_schema, avro_schema])
+@pytest.mark.parametrize("odd", ODD, ids=json.dumps)
+def test_whatever_stands_in_a_schema_is_taken_or_refused(exported: Any, odd: Any) -> None:
+    """Each part of it replaced, and each part of it left out."""
+    some = (Field("a", Kind.DATE, required=True), Field("b c", Kind.KEY, many=True), Field("d", Kind.STRING))
+    whole = json.dumps(exported(MessageType("Some", some)))
+    count = sum(1 for _ in places(json.loads(whole)))
+    refused = 0
+    for number in range(count):
+        for leaves_out in (False, True):
+            schema = json.loads(whole)
+            there, key = next(islice(places(schema), number, None))
+            there[key] = odd
+            if leaves_out:
+                del there[key]
+            try:
+                parse(as_form(imported(schema)), "t.form")
+            except PostroomError:
+                refused += 1
+    assert refused > 5

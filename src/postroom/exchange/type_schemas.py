@@ -117,14 +117,14 @@ def _json_kind(type: str, member: str, schema: Any) -> tuple[Kind, bool, bool]:
     types = schema.get("type") if isinstance(schema, dict) else None
     several = types if isinstance(types, list) else [types]
     plain = [name for name in several if name != "null"]
-    if len(plain) == 1 and plain[0] == "array":
+    if plain == ["array"]:
         kind, many, _ = _json_kind(type, member, schema.get("items"))
         if not many:
             return kind, True, "null" in several
-    elif len(plain) == 1:
+    elif len(plain) == 1 and isinstance(plain[0], str):
         if schema.get("pattern") == _KEY:
             return Kind.KEY, False, "null" in several
-        known = _FROM_JSON.get((plain[0], schema.get("format"))) or _FROM_JSON.get((plain[0], None))
+        known = _FROM_JSON.get((plain[0], str(schema.get("format")))) or _FROM_JSON.get((plain[0], None))
         if known is not None:
             return known, False, "null" in several
     why = f"{member!r} is not a string, number, boolean, date or time, nor a list of them; a field holds nothing else"
@@ -137,13 +137,13 @@ def _from_avro(schema: Mapping[str, Any], name: str | None) -> MessageType:
         raise TypeInvalid(type=str(called), why="a record of Avro has a name and fields")
     fields = []
     for field in schema["fields"]:
-        if not isinstance(field, dict) or "type" not in field or not isinstance(field.get("name"), str):
+        own = (field.get("called") or field.get("name")) if isinstance(field, dict) else None
+        if not isinstance(own, str) or "type" not in field:
             raise TypeInvalid(type=called, why="a field of Avro has a name and a type")
-        own = field.get("called") or field["name"]
         several = field["type"] if isinstance(field["type"], list) else [field["type"]]
         plain = [one for one in several if one != "null"]
         many = len(plain) == 1 and isinstance(plain[0], dict) and plain[0].get("type") == "array"
-        kind = _avro_kind(plain[0]["items"] if many else plain[0]) if len(plain) == 1 else None
+        kind = _avro_kind(plain[0].get("items") if many else plain[0]) if len(plain) == 1 else None
         if kind is None:
             raise TypeInvalid(type=called, why=f"{own!r} is of a type that a field cannot hold: {field['type']}")
         fields.append(Field(own, kind, many, "null" not in several))
@@ -152,8 +152,8 @@ def _from_avro(schema: Mapping[str, Any], name: str | None) -> MessageType:
 
 def _avro_kind(schema: Any) -> Kind | None:
     if isinstance(schema, dict):
-        special = schema.get("logicalType") or schema.get("kind")
-        return _FROM_AVRO.get(special) if special in _FROM_AVRO else _avro_kind(schema.get("type"))
+        special = str(schema.get("logicalType") or schema.get("kind"))
+        return _FROM_AVRO.get(special) or _avro_kind(schema.get("type"))
     return _FROM_AVRO.get(schema) if isinstance(schema, str) else None
 
 
@@ -162,6 +162,8 @@ def as_form(type: MessageType) -> str:
 
     In a drawing ``_`` is a blank, so a field ``order_id`` is called ``order id``; bodies may have either name.
     """
+    if not type.fields:
+        raise TypeInvalid(type=type.name, why="it has no fields; a form has at least one")
     names = {field.name: " ".join(field.name.split("_")) for field in type.fields}
     for name, drawn in names.items():
         if drawn != drawn.strip() or "  " in drawn:

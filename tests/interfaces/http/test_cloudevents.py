@@ -58,15 +58,16 @@ def test_an_event_comes_structured_or_binary_and_goes_out_with_its_attributes(
     assert sent.status_code == 201, sent.text
     binary = client.post(TO, json={"id": 18}, headers=HEAD)
     assert binary.status_code == 201, binary.text
-    xml = client.post(TO, content=b"<a/>", headers={**HEAD, "content-type": "application/xml"})
-    assert here.room.show(xml.json()["key"]).format.value == "xml"
+    for media in ("application/xml", "application/atom+xml"):
+        xml = client.post(TO, content=b"<a/>", headers={**HEAD, "content-type": media})
+        assert here.room.show(xml.json()["key"]).format.value == "xml"
     first = client.post(FROM, headers={"accept": STRUCTURED})
     assert first.headers["content-type"] == STRUCTURED
     assert {name: first.json()[name] for name in EVENT} == EVENT
     assert first.json()["postroomkey"] == sent.json()["key"]
     second = client.post(FROM).json()["message"]
     assert (second["format"], second["body"], second["properties"]["ce_id"]) == ("json", {"id": 18}, "e-1")
-    here.room.receive("orders")
+    assert [here.room.receive("orders").message is not None for _ in range(2)] == [True, True]
     here.room.send("orders", "plain")
     own = client.post(FROM, headers={"accept": STRUCTURED}).json()
     assert (own["type"], own["data"], own["source"]) == ("postroom.message", "plain", "/queues/orders")

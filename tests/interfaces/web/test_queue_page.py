@@ -10,6 +10,9 @@ from tests.interfaces.http.conftest import Served
 from tests.interfaces.web.conftest import PASSWORD, Browser, browser
 from tests.interfaces.web.test_desk import PAYLOADS, Shape
 
+from postroom.interfaces.web.queue_page import FIELDS
+from postroom.store.kernel.policies import Policy
+
 
 def following(there: Browser, text: str, label: str = "The next ones") -> str:
     """The page that a link of a page leads to."""
@@ -88,6 +91,7 @@ def test_the_policy_is_changed_field_by_field(shop: Served, operator: Browser) -
     assert "The policy was changed: attempts, backoff, order." in changed.text
     policy = room.consumers.policy("work")["work"]
     assert (policy.attempts, policy.order, policy.backoff) == (3, "strict", 0.5)
+    assert set(Policy._fields) == FIELDS.keys(), "none is left out"
     assert "The policy is the same." in operator.post("/queues/work", do="policy", attempts="3").text
     for wrong in ("many", "0", "1.5"):
         assert operator.post("/queues/work", do="policy", attempts=wrong).status_code == 400

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from postroom.engine.steps.effects import Action, Effects, Enqueue, ResetSlice
+from postroom.model.moment import to_microseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Tried:
 
 def begins(since: datetime | None) -> int:
     """From which moment on messages are tried, as stores have it."""
-    return 0 if since is None else int(since.timestamp() * 1_000_000)
+    return 0 if since is None else to_microseconds(since)
 
 
 def _action(action: Action) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import Any
 from postroom.errors import RequestInvalid
 from postroom.gateways import cloudevents
 from postroom.gateways.cloudevents import NoEvent
+from postroom.gateways.media import format_of
 from postroom.interfaces.http import requests
 from postroom.interfaces.http.answers import Raw
 from postroom.interfaces.http.requests import JsonText
@@ -36,7 +37,6 @@ BINARY = "cloudevents=binary"
 _PREFIX = "ce_"
 #: Says of a message that its body is Base64; no attribute can have this name.
 _IS_BINARY = "ce_data_base64"
-_FORMATS = {"application/xml": "xml", "text/xml": "xml", "text/plain": "text"}
 _MEDIA = {Format.JSON: "application/json", Format.XML: "application/xml", Format.TEXT: "text/plain"}
 
 
@@ -149,7 +149,7 @@ def _send(event: dict[str, Any]) -> dict[str, Any]:
     if "data" not in event:
         return {"body": "", "format": "text", "properties": properties}
     data, media = event["data"], str(attributes.get("datacontenttype", ""))
-    form = "json" if _is_json(media) or isinstance(data, JsonText) else _FORMATS.get(_bare(media), "text")
+    form = "json" if _is_json(media) or isinstance(data, JsonText) else format_of(media)
     written = data if isinstance(data, JsonText) or form != "json" else json.dumps(data, ensure_ascii=False)
     return {"body": str(written), "format": form, "properties": properties}
 

@@ -26,6 +26,7 @@ FIELDS: Mapping[str, tuple[str, Any]] = {
     "by": ("One after another by the property", str),
     "expired": ("What has expired", (DROP, DEAD_LETTERS)),
     "max_messages": ("Most messages", int),
+    "max_bytes": ("Most bytes", int),
     "max_age": ("Greatest age, seconds", float),
     "over": ("What is over", (REFUSE, DEAD_LETTERS)),
     "retry": ("Failures that are tried again", RETRIES),
