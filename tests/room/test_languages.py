@@ -16,6 +16,7 @@ from postroom.model.definitions import Definition, Loaded, Position
 from postroom.model.paths import text_of
 from postroom.room import Postroom, loading
 from postroom.room.languages import languages
+from postroom.room.reach import Loading
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
 
@@ -185,6 +186,21 @@ def test_another_language_is_one_more_in_the_list(tmp_path: Path) -> None:
         assert loaded.added == ("INP_0000", "Ann", "Bob")
         assert {entry.name for entry in room.definitions.catalog()} == {"a", "Ann", "Bob"}
         assert room.store.read(known[-1].printed) == {"all.greet": b"Ann Bob"}
+
+
+def test_what_another_language_does_is_for_operators_until_its_rights_are_known(tmp_path: Path) -> None:
+    (tmp_path / "some.greet").write_text("Ann Bob")
+    sources = loading.read([tmp_path / "some.greet"], (*languages(), GreetingLanguage()))
+    with postroom.open(str(tmp_path / "room.db")) as room:
+        room.flows.add_principal("ann", "secret")
+        room.access.grant("ann", "load", "*")
+        terms = Terms(sources.files, "ann", "here", sources.alone)
+        with pytest.raises(errors.RightMissing, match=r"some\.greet"):
+            sources.load(room.store, terms, Loading(room._parts, room.access.identity("ann"), sources.files))
+        assert room.definitions.catalog() == []
+        room.access.grant("ann", "operate")
+        sources.load(room.store, terms, Loading(room._parts, room.access.identity("ann"), sources.files))
+        assert {entry.name for entry in room.definitions.catalog()} == {"Ann", "Bob"}
 
 
 def test_a_refusal_of_one_language_leaves_nothing_of_another(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.errors import RightMissing
+from postroom.flows.loading import FlowLanguage
 from postroom.queues import hierarchy
 from postroom.queues.loading import QueueLanguage
 from postroom.room.access import EVERYTHING, OPERATE, Identity, identity_of
@@ -27,13 +28,20 @@ from postroom.rules.language.definitions import (
     SlicingDefinition,
     SystemDefinition,
 )
+from postroom.rules.loading import RuleLanguage
 from postroom.rules.programs import read
 from postroom.stations.counters.definitions import Way
 from postroom.stations.counters.definitions import kept as kept_counters
+from postroom.stations.loading import FormLanguage
 from postroom.stations.procedures.catalog import kept, set_enabled
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.bindings import Binding
 
+_SUFFIXES = tuple(
+    suffix
+    for language in (QueueLanguage, FormLanguage, FlowLanguage, RuleLanguage)
+    for suffix in (language.suffix, *language.others)
+)
 _GATEWAYS = ("incomingGateway", "outgoingGateway")
 _acting = threading.local()
 #: Kinds of definitions that act by themselves, with the rights of whoever has loaded them.
@@ -154,6 +162,9 @@ class Loading:
                 raise _not_own(identity, domains[definition.domain])
 
     def _needs(self, tx: Transaction) -> Iterator[Need]:
+        for name in self._files:
+            if not name.endswith(_SUFFIXES):  # of what such definitions do, nothing is known here
+                yield Need(OPERATE, EVERYTHING, "file", name)
         if any(name.endswith(QueueLanguage.suffix) for name in self._files):
             yield from _of_tree(tx)
         for space in self._parts.room_graphs.now(tx).graph.spaces.values():

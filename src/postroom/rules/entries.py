@@ -56,7 +56,7 @@ class Candidate(NamedTuple):
 def admit(
     plan: Plan, target: Target, candidates: Sequence[Candidate], evaluator: Evaluator | None = None
 ) -> list[Entry | Failure]:
-    """Work out what messages from outside (of any kind) get in a queue, set at a time."""
+    """Work out what messages from outside (of any kind) get in a queue, in batches."""
     entries: list[Entry | Failure | None] = [_refused(target, candidate) for candidate in candidates]
     todo = [number for number, refusal in enumerate(entries) if refusal is None]
     if not target.entry_queries:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 from tests.interfaces.http.conftest import Served
 from tests.interfaces.web.conftest import Browser, ask, browser, fail
 from tests.interfaces.web.test_desk import PAYLOADS, Shape
@@ -126,6 +127,19 @@ def test_payloads_in_a_failure_change_no_structure(shop: Served, operator: Brows
         shapes.append(Shape(page.text).elements)
         room.consumers.purge("work.dead")
     assert all(shape == shapes[0] for shape in shapes)
+
+
+@pytest.mark.parametrize("dead_letters", [None, "bad"])
+def test_a_dead_letter_behind_another_message_is_found(shop: Served, dead_letters: str | None) -> None:
+    room = shop.room
+    room.queues.create("work")
+    room.consumers.set_policy("work", attempts=1, dead_letters=dead_letters)
+    room.queues.create(dead_letters or "work.dead")
+    room.send(dead_letters or "work.dead", "someone put it here by hand")
+    room.send("work", "x")
+    (leased,) = room.consumers.receive_many("work", count=1, lease=60)
+    leased.fail("no such customer")
+    assert [failed.what for failed in failures(room)] == ["no such customer"]
 
 
 def test_a_failed_message_that_is_gone_is_taken_from_its_error_message(shop: Served, operator: Browser) -> None:

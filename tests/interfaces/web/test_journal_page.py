@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
+
 from tests.interfaces.http.conftest import Served
 from tests.interfaces.web.conftest import Browser, browser
 
@@ -23,3 +26,27 @@ def test_entries_are_found_by_verb_place_user_and_message(shop: Served, operator
     nobody.sign_in("nobody")
     assert nobody.get("/journal").status_code == 403
     nobody.client.close()
+
+
+def test_older_and_newer_entries_are_reached_with_what_is_asked_for(shop: Served, operator: Browser) -> None:
+    """There and back again, also where a page of entries has none that fits."""
+    room = shop.room
+    first = room.send("answers", "first").key
+    for _ in range(4):
+        room.send_many("stock", ["<other/>"] * 300, format="xml")
+    last = room.send("answers", "last").key
+
+    def followed(label: str, text: str, wanted: str) -> str:
+        for _ in range(50):
+            if wanted in text:
+                return text
+            link = re.search(f'href="/web([^"]+)">{label}</a>', text)
+            assert link is not None, text[-500:]
+            text = operator.get(unescape(link[1])).text
+            assert 'value="answers"' in text
+        raise AssertionError(f"{wanted} was not reached")
+
+    start = operator.get("/journal?verb=put&place=answers&after=1200").text
+    back = followed("Older", start, first)
+    assert last not in back
+    assert last in followed("Newer", back, last)

@@ -74,7 +74,7 @@ def furnish(served: Served, folder: Path, said: str) -> list[str]:
         "/templates?type=CLAIM",
         "/procedures?name=settle",
         f"/spheres?id={asked}",
-        f"/journal?actor={asked}",
+        f"/journal?by={asked}",
         f"/find?q={asked}",
         "/desk/Ann",
         f"/desk/Ann/forms/{form}",

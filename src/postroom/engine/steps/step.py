@@ -473,7 +473,7 @@ class _Commit:
         """The queues of dead letters that are there and will be needed."""
         policies = self._claimed.tries.policies
         sources = {stored.queue for stored, made in steps if (failure := attempts.failed(made)) and failure.final}
-        names = {policies[name].dead_letters or f"{name}.dead" for name in sources}
+        names = {policies[name].dead_letters_of(name) for name in sources}
         graves = {name: self._tx.queues.named_to_read(name) for name in names}
         return {name for name, queue in graves.items() if queue is not None and not queue.retired}
 

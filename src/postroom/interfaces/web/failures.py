@@ -33,6 +33,7 @@ from postroom.model.xml import parse_xml
 from postroom.room import Postroom
 from postroom.rules.entries import settable
 from postroom.store.kernel.deliveries import FAILED_IN, FAILED_WHY, FAILURE
+from postroom.store.kernel.policies import NO_POLICY
 from postroom.store.kernel.transaction import Transaction
 
 PATH = "/failures"
@@ -82,10 +83,11 @@ def failures(room: Postroom) -> list[Failed]:
     seen = picture(room)
     rows: list[Failed] = []
     first = oldest_messages(room, [queue.name for queue in seen.queues if queue.waiting])
+    names = {name for name, message in first.items() if FAILED_IN in _properties(message)}
+    policies = room.store.read(lambda tx: tx.policies.all())
+    names |= {policies.get(queue.name, NO_POLICY).dead_letters_of(queue.name) for queue in seen.queues}
     for queue in seen.queues:
-        if queue.waiting and (
-            queue.name in seen.errors or (queue.name in first and FAILED_IN in _properties(first[queue.name]))
-        ):
+        if queue.waiting and (queue.name in names or queue.name in seen.errors):
             waiting = islice(room.queues.peek(queue.name), FAILURES_SHOWN_MAX)
             rows += [failed for message in waiting if (failed := failed_of(message)) is not None]
     return rows

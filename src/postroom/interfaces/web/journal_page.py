@@ -23,20 +23,18 @@ def show(visit: Visit) -> Mapping[str, Any]:
     else:
         events = visit.room.journal.after(after - 1)
     rows = [row for row in map(entry, events) if _fits(row, asked)]
+    shown = rows[:JOURNAL_SHOWN_ROWS]
+    last = shown[-1]["seq"] if len(shown) < len(rows) else events[-1].seq if events else 0
+    oldest = last if after is None else after
     return {
-        "rows": rows[:JOURNAL_SHOWN_ROWS],
+        "rows": shown,
         "looked": len(events),
         "asked": asked,
         "after": after,
-        "older": _older(events) if after is None else None,
-        "newer": None if after is None or not rows else rows[:JOURNAL_SHOWN_ROWS][-1]["seq"] + 1,
+        "older": visit.again(after=max(oldest - JOURNAL_SHOWN_ROWS, 1)) if oldest > 1 else None,
+        "newer": None if after is None or not events else visit.again(after=last + 1),
         "live": "room" if after is None and not any(asked.values()) else (),
     }
-
-
-def _older(events: list[Event]) -> int | None:
-    """From where the entries before these are shown."""
-    return max(events[-1].seq - JOURNAL_SHOWN_ROWS, 1) if events and events[-1].seq > 1 else None
 
 
 def entry(event: Event, most: int = 300) -> dict[str, Any]:

@@ -435,7 +435,7 @@ class Deliveries:
 
     def dead_letters(self, queue: Queue, policy: Policy) -> Queue:
         """The queue of dead letters, locked for this transaction; made if there is none."""
-        name = policy.dead_letters or f"{queue.name}.dead"
+        name = policy.dead_letters_of(queue.name)
         target = self._queues.made(name, "basic")
         if target.retired:
             self._queues.evolve(target, path=name, ordinal=0, command=None)

@@ -80,7 +80,7 @@ class Messages(MessageRows):
         return key
 
     def put_many(self, queue: Queue, drafts: Sequence[Draft], cause: int | None = None) -> Sequence[int]:
-        """Store many in their order, set at a time."""
+        """Store many in their order, in batches."""
         if not drafts:
             return ()
         keys, positions = self._keys.take(len(drafts)), self._session.journal_numbers(len(drafts))

@@ -46,6 +46,10 @@ class Policy(NamedTuple):
     over: str = REFUSE  # or dead-letters: the oldest go there, until there is room
     retry: str = PASSING  # or all: what is tried again if a rule, an arc or a counter fails
 
+    def dead_letters_of(self, queue: str) -> str:
+        """The name of the queue for dead letters of a queue with this policy."""
+        return self.dead_letters or f"{queue}.dead"
+
     @property
     def ordered(self) -> bool:
         """Whether the next message depends on those that are leased."""
