@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from postroom.model.moment import to_datetime, to_iso
@@ -22,7 +22,15 @@ class CatalogEntry:
     definition: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {
+            "what": self.what,
+            "name": self.name,
+            "where": self.where,
+            "version": self.version,
+            "since": self.since,
+            "by": self.by,
+            "definition": self.definition,
+        }
 
 
 @dataclass(frozen=True, slots=True)
