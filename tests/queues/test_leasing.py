@@ -286,7 +286,7 @@ def test_a_delayed_message_comes_to_one_who_waits(room: Postroom) -> None:
     assert room.receive("q").message is None
     assert room.receive("q", lease=1).message is None
     assert room.receive("q", lease=1, wait=10).message is not None
-    assert 0.99 < monotonic() - begun < 6
+    assert 0.99 < monotonic() - begun < 5
 
 
 def test_a_room_that_is_closed_gives_back_what_it_has(url: str) -> None:

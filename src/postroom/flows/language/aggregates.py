@@ -24,7 +24,7 @@ START, END = "start", "end"  # the variables of a window
 AGGREGATES: Mapping[str, tuple[str, Callable[[Type | None], Type | None]]] = {
     "count": ("count()", lambda given: INT if given is None else None),
     "sum": ("sum(int or decimal)", lambda given: given if given in (INT, DECIMAL) else None),
-    "avg": ("avg(int or decimal)", lambda given: {INT: FLOAT, DECIMAL: DECIMAL}.get(given)),  # type: ignore[arg-type]
+    "avg": ("avg(int or decimal)", lambda given: FLOAT if given == INT else given if given == DECIMAL else None),
     "min": ("min(number, text, date or timestamp)", lambda given: given if given in ORDERED else None),
     "max": ("max(number, text, date or timestamp)", lambda given: given if given in ORDERED else None),
     "first": ("first(value)", lambda given: given),
