@@ -66,10 +66,12 @@ def test_one_hanging_function_fails_its_own_set_while_other_stations_go_on(
         engine.start()
         first = ann.create("ORDER", No=1, Item="loops in C")
         time.sleep(0.5)  # it has been taken
-        for number in range(2, 8):
+        number = 1
+        while "errors" not in ann.dossiers():
+            number += 1
             key = bob.create("ORDER", No=number, Item="quick")
             while bob.show(key).fields["Status"] != "done":
-                assert "errors" not in ann.dossiers(), f"order {number} waits for the end of another station's"
+                assert number > 3 or "errors" not in ann.dossiers(), "it waits for the end of another station's"
                 time.sleep(0.02)
         later = ann.create("ORDER", No=9, Item="quick")
         began = time.monotonic()
@@ -97,13 +99,12 @@ def test_a_function_that_ends_its_process_fails_its_own_set_alone(
         ann, bob = room.stations._station("ann"), room.stations._station("bob")
         keys = ann.create_many("ORDER", [{"No": n, "Item": how if n == 3 else "quick"} for n in range(6)])
         others = bob.create_many("ORDER", [{"No": n, "Item": "quick"} for n in range(6)])
-        began = time.monotonic()
         room.run_until_idle(master=MASTER)
-        assert time.monotonic() - began < 20
         assert [ann.show(key).fields["Status"] for key in keys] == ["done"] * 3 + [None] + ["done"] * 2
         assert [bob.show(key).fields["Status"] for key in others] == ["done"] * 6
         (error,) = ann.dossier("errors")
         assert error.fields["Messages"] == (keys[3],)
+        assert "exceeded the limit of" not in str(error.fields["Description"]), "nobody waits for one that has ended"
 
 
 def test_a_function_that_takes_its_time_is_waited_for(sqlite_url: str, tmp_path: Path, spark: SparkSession) -> None:
@@ -151,11 +152,11 @@ def _with_letters(room: Postroom, folder: Path, more: str = "") -> None:
 def test_a_hanging_function_of_a_form_keeps_nobody_from_writing(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, misbehaves: Callable[[], bool]
 ) -> None:
-    monkeypatch.setattr("postroom.stations.forms.functions.EVALUATION_SECONDS", 2.0)
     with office(url, tmp_path, "") as room, office_of(url) as other:
         _with_letters(room, tmp_path)
         ann, bob = room.stations._station("ann"), other.stations._station("bob")
         kept = ann.create("LETTER", To="bob")
+        monkeypatch.setattr("postroom.stations.forms.functions.EVALUATION_SECONDS", 2.0)
         failures: list[BaseException] = []
 
         def hang() -> None:
