@@ -47,8 +47,8 @@ test-all: export POSTROOM_PACE_SECONDS = 1
 test-all: lint types house $(STAMP) ## The same with the slow batteries
 	$(BIN)/python -m pytest
 
-$(CLASSES): $(STAMP) tests/shared_classes.py
-	$(BIN)/python tests/shared_classes.py $@
+$(CLASSES): $(STAMP)
+	-@$(BIN)/postroom prepare --again --file $@
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -53,6 +53,7 @@ OTHERS = {
     "work": "runs a worker of a program; tests/interfaces/cli/test_working.py",
     "stream": "needs Spark; tests/interfaces/cli/test_streams.py",
     "sql": "needs Spark; tests/interfaces/cli/test_queries.py",
+    "prepare": "needs Spark; tests/interfaces/cli/test_preparing.py",
     "archive": "needs Spark; tests/interfaces/cli/test_upkeep.py",
     "sphere settle": "needs another database; below",
     "cobol session": "speaks the protocol of COBOL programs",

@@ -32,15 +32,30 @@ class Java(NamedTuple):
     packaged: bool = False
 
     @property
+    def home(self) -> Path:
+        return self.place.parents[1] if self.packaged else self.place
+
+    @property
     def fits(self) -> bool:
         return self.packaged or (self.version or 0) >= VERSION_MIN
 
 
 def java_home() -> str:
     """The home of a Java that can run Spark. Nothing is started to find out: a Java's ``release`` file tells."""
+    java = _fitting()
+    return str(_wrapped(java.place) if java.packaged else java.place)
+
+
+def java_identity() -> str:
+    """Where the Java is that runs Spark, and which it is: another text if it was renewed."""
+    java = _fitting()
+    return f"{java.place} {_release(java.home) or ''}"
+
+
+def _fitting() -> Java:
     for java in javas():
         if java.fits:
-            return str(_wrapped(java.place) if java.packaged else java.place)
+            return java
     raise JavaMissing(version=VERSION_MIN)
 
 
@@ -64,13 +79,18 @@ def _from_path() -> Path | None:
 
 
 def _version(home: Path) -> int | None:
-    try:
-        match = _VERSION.search((home / "release").read_text())
-    except (OSError, UnicodeDecodeError):
-        return None
+    match = _VERSION.search(_release(home) or "")
     if match is None or not os.access(home / "bin" / "java", os.X_OK):
         return None
     return int(match.group(1))
+
+
+def _release(home: Path) -> str | None:
+    """What a Java tells of itself."""
+    try:
+        return (home / "release").read_text()
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def _from_package() -> Path | None:
@@ -85,7 +105,7 @@ def _from_package() -> Path | None:
 def _wrapped(java: Path) -> Path:
     """A Java home whose ``bin/java`` drops the one argument that this Java does not know."""
     text = _WRAPPER.format(java=shlex.quote(str(java)))
-    cache = _cache()
+    cache = cache_folder()
     home = cache / f"java-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     if _is_ours(home, text):
         return home
@@ -104,9 +124,9 @@ def _wrapped(java: Path) -> Path:
     return home
 
 
-def _cache() -> Path:
+def cache_folder() -> Path:
     """A folder of this user alone; a fresh one if the usual place cannot be written."""
-    usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "postroom"
+    usual = usual_cache()
     try:
         usual.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
@@ -114,11 +134,26 @@ def _cache() -> Path:
     return usual if os.access(usual, os.W_OK | os.X_OK) else Path(tempfile.mkdtemp(prefix="postroom-"))
 
 
+def usual_cache() -> Path:
+    """The usual place of that folder, which need not be there."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "postroom"
+    except RuntimeError:  # a user without a home, as in some containers
+        return Path(tempfile.gettempdir()) / f"postroom-{os.geteuid()}"
+
+
+def is_private(*paths: Path) -> bool:
+    """Whether they are there, and nobody else can change them."""
+    try:
+        return all(path.stat().st_uid == os.geteuid() and not path.stat().st_mode & 0o022 for path in paths)
+    except OSError:
+        return False
+
+
 def _is_ours(home: Path, text: str) -> bool:
     """Whether the script is what we would write, and no one else can change it: Spark will run it."""
     script = home / "bin" / "java"
     try:
-        private = all(path.stat().st_uid == os.geteuid() and not path.stat().st_mode & 0o022 for path in (home, script))
-        return private and script.read_text() == text
+        return is_private(home, script) and script.read_text() == text
     except (OSError, UnicodeDecodeError):
         return False

@@ -19,7 +19,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from postroom.engine.spark import internals
+from postroom.engine.spark import classes, internals
 from postroom.engine.spark.internals import Py4JError, Py4JJavaError, Py4JNetworkError
 from postroom.engine.spark.java import java_home
 from postroom.errors import SparkUnavailable
@@ -72,15 +72,15 @@ def running() -> SparkSession | None:
     return None
 
 
-def end() -> None:
+def end(patience: float | None = None) -> None:
     """End the session and its Java. Spark would keep Java for the next session, which may need another."""
     _Ear.deafen()  # what the workers say while their sockets close is no news
     process = internals.end_session()
     if process is None:
         return
     process.stdin.close()  # Java ends when its input does
-    patience = monotonic() + END_SECONDS
-    while process.poll() is None and monotonic() < patience:
+    until = monotonic() + (END_SECONDS if patience is None else patience)
+    while process.poll() is None and monotonic() < until:
         sleep(0.02)  # without a thread that watches: at its end, the interpreter starts none
     process.kill()
     process.wait()
@@ -135,6 +135,7 @@ def _start_java(settings: Mapping[str, str], ear: _Ear) -> None:
 def _environment(home: Path, local: bool) -> Iterator[None]:
     """What Spark's start script and Java look up. Nothing is taken away, so other threads may go on reading."""
     wanted = {"JAVA_HOME": java_home(), "SPARK_HOME": os.environ.get("SPARK_HOME") or str(home)}
+    wanted |= {classes.OPTIONS: classes.options()}
     if local:
         # Java would look up its own address by the name of the machine, which is not loopback on many machines: a
         # local-cluster then waits for a master that listens elsewhere.

@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "working": ("work",),
     "rooms": ("load", "trace", "locate", "show", "journal", "verify", "mend"),
     "engine": ("run",),
+    "preparing": ("prepare",),
     "streams": ("stream",),
     "serving": ("serve",),
     "rules": ("catalog", "explain", "slice", "why", "try"),

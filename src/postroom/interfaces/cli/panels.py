@@ -47,7 +47,7 @@ PANELS: dict[str, tuple[str, ...]] = {
             "lsp",
         ),
     ),
-    "Run": ("run", "work", "stream", "cobol", "compensate"),
+    "Run": ("run", "work", "stream", "cobol", "compensate", "prepare"),
     "Hold, mend, undo": ("disable", "enable", "outbox", "sphere", "mend", "purge", "move", "redrive"),
     "Let others in": ("serve", "gateway", "user", "token", "grant", "why-not"),
     "Look after it": ("top", "doctor", "verify", "backup", "restore", "archive", "retention", "sweep"),
