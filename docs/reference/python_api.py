@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import enum
 import inspect
@@ -10,6 +11,7 @@ import tempfile
 import typing
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -109,10 +111,22 @@ def _function(member: Any) -> Any:
 
 
 def _answer(function: Any) -> Any:
-    try:
-        return typing.get_type_hints(function).get("return")
-    except NameError:  # a name for the type checker alone, such as Spark's
-        return None
+    return typing.get_type_hints(function, localns=_checker_names(inspect.unwrap(function).__module__)).get("return")
+
+
+@cache
+def _checker_names(module: str) -> dict[str, Any]:
+    """The names that a module imports for the type checker alone."""
+    found = {}
+    tree = ast.parse(inspect.getsource(import_module(module)))
+    for block in (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+        for line in block.body:
+            if isinstance(line, ast.ImportFrom):
+                source = import_module(str(line.module))
+                found |= {each.asname or each.name: getattr(source, each.name) for each in line.names}
+            elif isinstance(line, ast.Import):
+                found |= {each.asname or each.name: import_module(each.name) for each in line.names}
+    return found
 
 
 def _classes(hint: Any) -> Iterator[type]:

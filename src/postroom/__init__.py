@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from postroom.exchange.xes import EventLog
     from postroom.flows.clients import Subscription
     from postroom.flows.graph.inspection import ArcExplained, GraphShown
+    from postroom.flows.streams.totals import StreamTotals
     from postroom.interfaces.opening import open
     from postroom.model.body import Format
     from postroom.model.definitions import Loaded
@@ -143,6 +144,7 @@ __all__ = [
     "SphereTold",
     "Station",
     "Story",
+    "StreamTotals",
     "Subscription",
     "Table",
     "TokenShown",
@@ -229,6 +231,7 @@ _HOME = {
     "SphereTold": "spheres.monitor",
     "Station": "stations.station",
     "Story": "stations.mail.story",
+    "StreamTotals": "flows.streams.totals",
     "Subscription": "flows.clients",
     "Table": "model.tables",
     "Totals": "engine.runner",

@@ -99,6 +99,7 @@ def test_the_public_list_is_what_users_may_rely_on() -> None:
         "SphereTold",
         "Station",
         "Story",
+        "StreamTotals",
         "Subscription",
         "Table",
         "TokenShown",

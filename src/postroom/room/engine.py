@@ -18,7 +18,7 @@ from postroom.store.upkeep.kinds import Kind
 
 if TYPE_CHECKING:
     from postroom.engine.runner import Totals
-    from postroom.flows.streams.running import StreamTotals
+    from postroom.flows.streams.totals import StreamTotals
 
 
 class RoomEngine(RoomPart):

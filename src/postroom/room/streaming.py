@@ -24,7 +24,8 @@ from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.endpoints import SINK, Endpoint
 
 if TYPE_CHECKING:
-    from postroom.flows.streams.running import StreamProgress, StreamRun, StreamTotals
+    from postroom.flows.streams.running import StreamRun
+    from postroom.flows.streams.totals import StreamProgress, StreamTotals
 
 _FOLDER = ".streams"  # beside a room that is a file
 

@@ -13,7 +13,7 @@ from tests.flows.streams.conftest import Folders
 
 import postroom
 from postroom.errors import StreamCheckpoint, StreamFailed, StreamPackageMissing
-from postroom.flows.streams.running import StreamTotals
+from postroom.flows.streams.totals import StreamTotals
 from postroom.room import Postroom
 
 GRAPH = """

@@ -24,37 +24,14 @@ from postroom.flows.language.outside import FILES, KAFKA, Outside
 from postroom.flows.streams.batches import MicroBatch, Places
 from postroom.flows.streams.frames import folder_of, source_frame
 from postroom.flows.streams.holding import StreamHold
-from postroom.flows.streams.ledger import Done, Ledger, Waits
+from postroom.flows.streams.ledger import Ledger, Waits
+from postroom.flows.streams.totals import StreamProgress, StreamTotals
 from postroom.limits import STREAM_HELD_SECONDS
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Admit
 from postroom.store.tables.endpoints import Endpoint
-from postroom.store.tables.streams import Stream
 
 _LOOK_SECONDS = 0.3  # between two looks whether a stream is to stop, or has other sources
-
-
-@dataclass(frozen=True)
-class StreamTotals:
-    """What a stream has done since it was started."""
-
-    stream: str
-    batches: int = 0
-    delivered: int = 0  # events that went outside
-    stored: int = 0  # events that the room keeps
-    refused: int = 0  # dead letters
-    batch: int = -1  # the newest one
-    version: int = 0  # of the graph that it met
-    seconds: float = 0.0  # that it took
-
-    def plus(self, stream: Stream, done: Done, seconds: float) -> StreamTotals:
-        added = {name: getattr(self, name) + done.figures.get(name, 0) for name in ("delivered", "stored", "refused")}
-        return StreamTotals(
-            self.stream, self.batches + 1, **added, batch=stream.batch, version=stream.version, seconds=seconds
-        )
-
-
-StreamProgress = Callable[[StreamTotals], None]
 
 
 @dataclass(frozen=True)
@@ -227,7 +204,7 @@ class StreamRun:
             except Waits:
                 if self._stop.wait(STREAM_HELD_SECONDS):
                     raise Stopped from None
-        self.totals = self.totals.plus(pinned.stream, done, monotonic() - began)
+        self.totals = self.totals.plus(pinned.stream, done.figures, monotonic() - began)
         if self._progress is not None:
             self._progress(self.totals)
 

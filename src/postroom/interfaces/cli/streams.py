@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +11,7 @@ from postroom.interfaces.cli.context import ConfOption, MasterOption, opened, se
 from postroom.interfaces.cli.lasting import stop_on_signals
 
 if TYPE_CHECKING:
-    from postroom.flows.streams.running import StreamTotals
+    from postroom.flows.streams.totals import StreamTotals
 
 
 def stream(
@@ -76,7 +75,7 @@ def stream(
 
 def _finish(totals: list[StreamTotals]) -> None:
     if settings.json:
-        output.as_json({"streams": [_said(total) for total in totals]})
+        output.as_json({"streams": [total.as_dict() for total in totals]})
     for total in () if settings.json else totals:
         output.note(
             f"{total.stream}: {total.batches} batch(es), {total.delivered} event(s) delivered, {total.stored} stored, "
@@ -90,10 +89,3 @@ def _tell(totals: StreamTotals) -> None:
         f"stream={totals.stream} batch={totals.batch} version={totals.version} delivered={totals.delivered} "
         f"stored={totals.stored} refused={totals.refused} ms={totals.seconds * 1000:.0f}"
     )
-
-
-def _said(totals: StreamTotals) -> dict[str, object]:
-    names = {"batches": "batch_count", "delivered": "delivered_count", "stored": "stored_count"}
-    names |= {"refused": "refused_count", "seconds": ""}
-    figures = {names.get(name, name): value for name, value in asdict(totals).items()}
-    return {name: value for name, value in figures.items() if name}
