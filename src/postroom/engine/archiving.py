@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from postroom import faults
 from postroom.errors import ArchiveDamaged, ArchiveMissing, JournalDiffers, StoreBusy, StoreUnavailable
 from postroom.limits import ARCHIVE_LINES, ARCHIVE_PAGE_BYTES, JOURNAL_PAGE_ROWS
+from postroom.model.progress import OnProgress, silent
 from postroom.store.files.disk import sync, sync_way
-from postroom.store.kernel.base import Progress, Store, silent
+from postroom.store.kernel.base import Store
 from postroom.store.kernel.columns import JOURNAL
 from postroom.store.kernel.owner import is_alive, process_token
 from postroom.store.kernel.session import Row
@@ -72,7 +73,7 @@ def spark_writer(spark: Callable[[], SparkSession]) -> Write:
     return write
 
 
-def archive(store: Store, before: int, folder: Path, write: Write, progress: Progress | None = None) -> list[Archive]:
+def archive(store: Store, before: int, folder: Path, write: Write, progress: OnProgress | None = None) -> list[Archive]:
     """Archive what is older than a moment; answers with the new archives, which are none if nothing is."""
     made: list[Archive] = []
     try:
@@ -149,7 +150,7 @@ def _leaving(replay: Replay) -> dict[int, int]:
 class _Archiving:
     """One archive, from lines to a folder that the store has noted."""
 
-    def __init__(self, store: Store, folder: Path, write: Write, progress: Progress) -> None:
+    def __init__(self, store: Store, folder: Path, write: Write, progress: OnProgress) -> None:
         self._store = store
         self._folder = folder
         self._write = write

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from postroom.model.definitions import Loaded, Position
+from postroom.model.progress import OnProgress
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Admit
 from postroom.store.kernel.transaction import Transaction
@@ -19,8 +20,6 @@ from postroom.store.kernel.transaction import Transaction
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Is called while a load prepares its entries: how many of how many are ready.
-Progress = Callable[[int, int], None]
 #: The current password, or a function that is called with the name of what it protects.
 CurrentPassword = str | Callable[[str], str] | None
 
@@ -35,7 +34,7 @@ class Terms:
     #: Whether the load has definitions of one language only. Then they cannot depend on others of the same load.
     alone: bool
     drop: bool = False
-    progress: Progress | None = None
+    progress: OnProgress | None = None
     current_password: CurrentPassword = None
     change_passwords: bool = False
 

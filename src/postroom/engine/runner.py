@@ -73,7 +73,7 @@ class Totals:
             self.evaluated[result.evaluated] = self.evaluated.get(result.evaluated, 0) + 1
 
 
-Progress = Callable[[Totals], None]
+RunProgress = Callable[[Totals], None]
 
 
 class _Job(NamedTuple):
@@ -83,7 +83,7 @@ class _Job(NamedTuple):
     always: bool
     until_idle: bool
     report: Report | None
-    progress: Progress | None
+    progress: RunProgress | None
     step_messages: int | None
     exchange: str | None
 
@@ -135,7 +135,7 @@ class Runner:
         always: bool = False,
         until_idle: bool = False,
         report: Report | None = None,
-        progress: Progress | None = None,
+        progress: RunProgress | None = None,
         step_messages: int | None = None,
         exchange: str | None = None,
         beside: AbstractContextManager[None] | None = None,
@@ -263,7 +263,7 @@ class Runner:
             self._balance_due = monotonic() + ENGINE_BALANCE_SECONDS
             self._holding.balance()
 
-    def _work(self, turn: Turn, progress: Progress | None, totals: Totals, stages: Iterable[Stage]) -> bool:
+    def _work(self, turn: Turn, progress: RunProgress | None, totals: Totals, stages: Iterable[Stage]) -> bool:
         """One step of each stage; False if there was nothing to do."""
         did = self._bring_due()
         for stage in stages:

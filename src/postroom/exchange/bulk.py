@@ -14,10 +14,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from postroom.exchange.events import Progress
 from postroom.exchange.message_files import Options, drafts, file_size
 from postroom.limits import BULK_BYTES, BULK_MESSAGES
 from postroom.model.message import Draft
+from postroom.model.progress import OnProgress
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
 
@@ -60,7 +60,7 @@ def send_file(
     put: Put,
     *,
     identity: str = "",
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> SentFile:
     """Send every message of a file, in its order. If a row is none, those of the batches before it are sent."""
     queue = store.transact("send-many", lock)

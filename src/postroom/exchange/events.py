@@ -6,7 +6,7 @@ and what is written after the beginning is left out. What is archived meanwhile 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -15,14 +15,13 @@ from postroom.limits import JOURNAL_PAGE_ROWS
 from postroom.model.key import key_number, key_text
 from postroom.model.moment import to_iso
 from postroom.model.place import place_of
+from postroom.model.progress import OnProgress
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.causes import Origin
 from postroom.store.kernel.journal import Event, archived_events
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.upkeep.archives import Archive
 
-#: Told how much of a file is done, and of how much.
-Progress = Callable[[int, int], None]
 _ROOTS_KNOWN_MAX = 200_000
 
 
@@ -57,7 +56,7 @@ class Passed:
     damaged: int = 0  # lines that no longer say what was written
 
 
-def happenings(store: Store, passed: Passed, progress: Progress | None = None) -> Iterator[list[Happening]]:
+def happenings(store: Store, passed: Passed, progress: OnProgress | None = None) -> Iterator[list[Happening]]:
     """All that happened to messages until now, page by page."""
     until = store.read(lambda tx: tx.journal.newest())
     for page in _events(store, until):

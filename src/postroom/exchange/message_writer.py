@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from postroom.errors import ArgumentInvalid
-from postroom.exchange.events import Progress
 from postroom.exchange.message_files import file_kind
 from postroom.exchange.output_file import making, refuse_existing, written_whole
 from postroom.limits import PAGE_ROWS
 from postroom.model.message import Message
 from postroom.model.moment import to_iso
+from postroom.model.progress import OnProgress
 
 #: In CSV and Parquet; the body is as it was sent.
 COLUMNS = ("key", "queue", "type", "format", "created", "processed", "cause", "properties", "body")
@@ -37,7 +37,7 @@ class MessageFile:
 class _Counted:
     """Messages on their way into a file."""
 
-    def __init__(self, messages: Iterable[Message], total: int, progress: Progress | None) -> None:
+    def __init__(self, messages: Iterable[Message], total: int, progress: OnProgress | None) -> None:
         self._messages = messages
         self._total = total
         self._progress = progress
@@ -55,7 +55,7 @@ class _Counted:
 
 
 def export_messages(
-    messages: Iterable[Message], total: int, file: Path, *, replace: bool = False, progress: Progress | None = None
+    messages: Iterable[Message], total: int, file: Path, *, replace: bool = False, progress: OnProgress | None = None
 ) -> MessageFile:
     """Write messages into a file, which is there whole or not at all."""
     kind = file_kind(file)

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from postroom.errors import ArgumentInvalid
-from postroom.exchange.events import Happening, Origins, Passed, Progress, happenings
+from postroom.exchange.events import Happening, Origins, Passed, happenings
 from postroom.exchange.output_file import refuse_existing, written_whole
 from postroom.exchange.sorting import Sorter
 from postroom.exchange.xes import EventLog
 from postroom.model.body import json_text
 from postroom.model.key import key_text
+from postroom.model.progress import OnProgress
 from postroom.model.xmltext import attribute, escaped
 from postroom.store.kernel.base import Store
 
@@ -34,7 +35,7 @@ class Thing(NamedTuple):
     cause: int | None
 
 
-def export_ocel(store: Store, file: Path, *, replace: bool = False, progress: Progress | None = None) -> EventLog:
+def export_ocel(store: Store, file: Path, *, replace: bool = False, progress: OnProgress | None = None) -> EventLog:
     """Write what happened to all messages into a file: JSON, or XML if its name ends in ``.xml`` or ``.xmlocel``."""
     write = _writer(file)
     refuse_existing(file, replace)

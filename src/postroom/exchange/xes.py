@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from postroom.errors import ArgumentInvalid
-from postroom.exchange.events import Happening, Origins, Passed, Progress, happenings
+from postroom.exchange.events import Happening, Origins, Passed, happenings
 from postroom.exchange.output_file import refuse_existing, written_whole
 from postroom.exchange.sorting import Record, Sorter
 from postroom.model.key import key_text
+from postroom.model.progress import OnProgress
 from postroom.model.xmltext import attribute
 from postroom.store.kernel.base import Store
 
@@ -63,7 +64,7 @@ class EventLog:
 
 
 def export_xes(
-    store: Store, file: Path, case: str | Case, *, replace: bool = False, progress: Progress | None = None
+    store: Store, file: Path, case: str | Case, *, replace: bool = False, progress: OnProgress | None = None
 ) -> EventLog:
     """Write what happened to all messages into a file; compressed if its name ends in ``.gz``."""
     by = _case(case)

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from postroom.engine.language import CurrentPassword, Load, Progress, Terms
+from postroom.engine.language import CurrentPassword, Load, Terms
 from postroom.errors import NameTaken, PasswordNeeded, PasswordWrong, QueueInUse, StoreBusy
 from postroom.model.definitions import Definition, Loaded
 from postroom.model.password import hash_password, verify_password
+from postroom.model.progress import OnProgress
 from postroom.queues.addressing import PRINCIPAL
 from postroom.queues.checks import paths
 from postroom.queues.description import Entry
@@ -147,7 +148,7 @@ def printed(levels: Sequence[Level], secrets: dict[str, str]) -> str:
     return "\n".join([*lines, "99", ""])
 
 
-def _hashes(entries: Sequence[Entry], present: dict[str, str], progress: Progress | None) -> dict[str, str]:
+def _hashes(entries: Sequence[Entry], present: dict[str, str], progress: OnProgress | None) -> dict[str, str]:
     """The hash for each path with a password; a password that did not change keeps its hash."""
     hashes = {}
     for number, (entry, path) in enumerate(zip(entries, paths(entries), strict=True), 1):

@@ -7,13 +7,14 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from postroom.engine.language import CurrentPassword, Progress, Terms, Trial, TrialResult
+from postroom.engine.language import CurrentPassword, Terms, Trial, TrialResult
 from postroom.errors import ArgumentInvalid, QueueHeld
 from postroom.exchange.type_schemas import avro_schema, json_schema
 from postroom.limits import PAGE_ROWS, TRY_SECONDS
 from postroom.model.body import Format
 from postroom.model.definitions import Loaded
 from postroom.model.message import Draft, Value
+from postroom.model.progress import OnProgress
 from postroom.model.types import MessageType
 from postroom.model.xml import check_xml
 from postroom.queues import hierarchy
@@ -42,7 +43,7 @@ class RoomDefinitions(RoomPart):
     def load(
         self,
         *files: File,
-        progress: Progress | None = None,
+        progress: OnProgress | None = None,
         drop: bool = False,
         old: CurrentPassword = None,
         change_passwords: bool = False,

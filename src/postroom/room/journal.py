@@ -13,6 +13,7 @@ from postroom.errors import ArgumentInvalid, StoreCorrupt
 from postroom.limits import DIFFERENCES_MAX, INT_MAX, JOURNAL_ROWS_MAX, PAGE_ROWS
 from postroom.model.message import Message
 from postroom.model.moment import to_microseconds
+from postroom.model.progress import OnProgress
 from postroom.model.types import FieldValue
 from postroom.model.views import record
 from postroom.room.parts import RoomPart, spark_session
@@ -24,7 +25,6 @@ from postroom.store.tables.types import find_type
 from postroom.store.upkeep.archives import Archive
 
 if TYPE_CHECKING:
-    from postroom.exchange.events import Progress
     from postroom.exchange.xes import Case, EventLog
     from postroom.rules.retention import Retained
     from postroom.stations.forms.editions import Valued
@@ -139,7 +139,7 @@ class RoomJournal(RoomPart):
         before: datetime | timedelta,
         folder: str | os.PathLike[str],
         *,
-        progress: Progress | None = None,
+        progress: OnProgress | None = None,
         master: str = "local[*]",
         conf: Mapping[str, str] | None = None,
     ) -> list[Archive]:
@@ -166,7 +166,7 @@ class RoomJournal(RoomPart):
         *,
         case: str | Case = "message",
         replace: bool = False,
-        progress: Progress | None = None,
+        progress: OnProgress | None = None,
     ) -> EventLog:
         """Write what happened to all messages as an event log in XES, for process mining.
 
@@ -178,7 +178,7 @@ class RoomJournal(RoomPart):
         return export_xes(self._parts.store, path_of(file), case, replace=replace, progress=progress)
 
     def export_ocel(
-        self, file: str | os.PathLike[str], *, replace: bool = False, progress: Progress | None = None
+        self, file: str | os.PathLike[str], *, replace: bool = False, progress: OnProgress | None = None
     ) -> EventLog:
         """The same as an object-centric event log in OCEL 2.0, whose objects are the messages: JSON, or ``.xml``."""
         from postroom.exchange.ocel import export_ocel

@@ -6,10 +6,10 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
+from postroom.model.progress import OnProgress
 from postroom.room.overview import Overview, look
 from postroom.room.parts import RoomPart
 from postroom.room.paths import path_of
-from postroom.store.kernel.base import Progress
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.proof.verification import Verified
 from postroom.store.tables.definitions import COUNTER, PROCEDURE
@@ -60,7 +60,7 @@ class RoomOperations(RoomPart):
         *,
         replace: bool = False,
         check: bool = True,
-        progress: Progress | None = None,
+        progress: OnProgress | None = None,
     ) -> BackedUp:
         """Write a consistent, verified copy of the whole room into one file, while it is in use.
 
@@ -72,7 +72,7 @@ class RoomOperations(RoomPart):
         )
 
     def restore(
-        self, file: str | os.PathLike[str], *, replace: bool = False, progress: Progress | None = None
+        self, file: str | os.PathLike[str], *, replace: bool = False, progress: OnProgress | None = None
     ) -> Verified:
         """Fill this room, which must be empty, from a backup; then it is closed, and must be opened again.
 

@@ -10,7 +10,6 @@ from typing import Any, Literal, overload
 
 from postroom.errors import ArgumentInvalid
 from postroom.exchange.bulk import SentFile, send_file
-from postroom.exchange.events import Progress
 from postroom.exchange.message_files import Options
 from postroom.exchange.message_writer import MessageFile, export_messages
 from postroom.model.arguments import check_methods
@@ -25,6 +24,7 @@ from postroom.model.message import (
     looks_like,
 )
 from postroom.model.moment import to_microseconds
+from postroom.model.progress import OnProgress
 from postroom.model.tables import Table, table_of_messages
 from postroom.queues.addressing import said
 from postroom.queues.browsing import browse
@@ -180,7 +180,7 @@ class RoomQueues(RoomPart):
         properties: Mapping[str, Value] | None = None,
         messages: bool = False,
         idempotency_key: str = "",
-        progress: Progress | None = None,
+        progress: OnProgress | None = None,
     ) -> SentFile:
         """Send every row of a file as a message, in batches: ``.jsonl``, ``.csv``, ``.parquet``, or lines of ``.txt``.
 
@@ -210,7 +210,7 @@ class RoomQueues(RoomPart):
         *,
         processed: bool = False,
         replace: bool = False,
-        progress: Progress | None = None,
+        progress: OnProgress | None = None,
     ) -> MessageFile:
         """Write the unprocessed messages of a queue or level into a ``.jsonl``, ``.csv`` or ``.parquet`` file.
 

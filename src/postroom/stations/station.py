@@ -18,6 +18,7 @@ from postroom.model.key import key_number, key_text
 from postroom.model.message import Stored
 from postroom.model.moment import to_datetime
 from postroom.model.place import place_of
+from postroom.model.progress import OnProgress
 from postroom.stations.forms.catalog import Edition, Forms
 from postroom.stations.forms.filling import Given, asks_functions, copied, created, modified
 from postroom.stations.mail import mail
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from postroom.stations.queries.query import Question, Spark
     from postroom.stations.queries.sql import Table
 
-Progress = Callable[[int, int], None]
 T = TypeVar("T")
 _AS_OF = "as-of="
 
@@ -291,7 +291,7 @@ class Station:
         scope: str = "local",
         into: str | None = None,
         timeout: float = QUERY_SECONDS,
-        progress: Progress | None = None,
+        progress: OnProgress | None = None,
         **more: str,
     ) -> Answer:
         """Find messages by example: conditions by field. ``scope`` is local, group, global, or stations=A,B.
@@ -321,7 +321,7 @@ class Station:
         *,
         scope: str = "local",
         timeout: float = QUERY_SECONDS,
-        progress: Progress | None = None,
+        progress: OnProgress | None = None,
         **more: str,
     ) -> int:
         """How many messages a query finds."""
@@ -334,7 +334,7 @@ class Station:
         *,
         scope: str = "local",
         timeout: float = QUERY_SECONDS,
-        progress: Progress | None = None,
+        progress: OnProgress | None = None,
         **more: str,
     ) -> tuple[int | None, int]:
         """The number of the query, and the count; a local query has no number."""
@@ -346,7 +346,7 @@ class Station:
             return then.seq, len(then)
         return self._question(plan, scope, timeout, progress).count()
 
-    def _question(self, plan: Plan, scope: str, timeout: float, progress: Progress | None) -> Question:
+    def _question(self, plan: Plan, scope: str, timeout: float, progress: OnProgress | None) -> Question:
         from postroom.stations.queries.query import Question  # imports Spark
 
         return Question(self._network, self.node, plan, scope, self._spark, self._owner, timeout, progress)
@@ -424,7 +424,7 @@ class Station:
         self._table(name)
         self._store().transact("album", lambda tx: tx.image_tables.drop(self._queue(tx).id, name))
 
-    def sql(self, statement: str, *, timeout: float = SQL_SECONDS, progress: Progress | None = None) -> Table:
+    def sql(self, statement: str, *, timeout: float = SQL_SECONDS, progress: OnProgress | None = None) -> Table:
         """Ask the temporary tables of this station in Spark SQL, on this machine and in a process of its own.
 
         What takes longer than ``timeout`` is ended.

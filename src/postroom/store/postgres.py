@@ -34,7 +34,8 @@ from postroom.errors import (
 from postroom.limits import BUSY_SECONDS, KEEPALIVE_SECONDS, RECHECK_SECONDS, RETRY_SECONDS, SETTLE_SECONDS
 from postroom.model.message import Draft, Message
 from postroom.model.moment import Clock, system_clock
-from postroom.store.kernel.base import Conflict, Lent, Lines, Progress, Receipt, Waiter
+from postroom.model.progress import OnProgress
+from postroom.store.kernel.base import Conflict, Lent, Lines, Receipt, Waiter
 from postroom.store.kernel.session import Row
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.migrations import MIGRATIONS, for_postgres
@@ -149,7 +150,7 @@ class PostgresStore(PostgresExpress):
             raise _ours(error) from error
         return connection
 
-    def copy_to(self, file: Path, progress: Progress) -> None:
+    def copy_to(self, file: Path, progress: OnProgress) -> None:
         from postroom.store.upkeep.portable import Counted, write
 
         try:
@@ -165,7 +166,7 @@ class PostgresStore(PostgresExpress):
         except psycopg.Error as error:
             raise _ours(error) from error
 
-    def copy_from(self, file: Path, progress: Progress) -> None:
+    def copy_from(self, file: Path, progress: OnProgress) -> None:
         from postroom.store.upkeep.portable import read
 
         with self._mutex, self._entered():

@@ -7,8 +7,9 @@ import threading
 import pytest
 
 from postroom.errors import StationUnknown, TooManyRequests
-from postroom.interfaces.web.asking import Askings, Progress, Stopped
+from postroom.interfaces.web.asking import Askings, Stopped
 from postroom.limits import ASKINGS_KEPT_MAX, ASKINGS_OF_ONE
+from postroom.model.progress import OnProgress
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def askings() -> Askings:
 def test_what_is_done_is_told_and_kept_for_whoever_asked(askings: Askings) -> None:
     half, go = threading.Event(), threading.Event()
 
-    def work(progress: Progress) -> list[int]:
+    def work(progress: OnProgress) -> list[int]:
         progress(1, 2)
         half.set()
         go.wait(30)
@@ -40,7 +41,7 @@ def test_what_is_done_is_told_and_kept_for_whoever_asked(askings: Askings) -> No
 def test_what_is_stopped_ends_and_nobody_else_can_stop_it(askings: Askings) -> None:
     began, ended = threading.Event(), threading.Event()
 
-    def work(progress: Progress) -> None:
+    def work(progress: OnProgress) -> None:
         began.set()
         try:
             while True:
@@ -63,7 +64,7 @@ def test_what_is_stopped_ends_and_nobody_else_can_stop_it(askings: Askings) -> N
 
 
 def test_an_error_is_told_whenever_one_asks(askings: Askings) -> None:
-    def work(progress: Progress) -> None:
+    def work(progress: OnProgress) -> None:
         raise StationUnknown(station="Nowhere", nearest="")
 
     asking = askings.begin("ann", "", work)
@@ -76,7 +77,7 @@ def test_an_error_is_told_whenever_one_asks(askings: Askings) -> None:
 
 
 def test_nobody_asks_for_more_than_so_much_at_once_and_close_ends_all(askings: Askings) -> None:
-    def work(progress: Progress) -> None:
+    def work(progress: OnProgress) -> None:
         while True:
             progress(0, 1)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from postroom.engine.dispatch import Outcome, Report
-    from postroom.engine.runner import Progress, Totals
+    from postroom.engine.runner import RunProgress, Totals
     from postroom.room import Postroom
     from postroom.store.kernel.outbox import Effect
 
@@ -146,7 +146,7 @@ def _figures(totals: Totals) -> dict[str, Any]:
 
 
 @contextmanager
-def _progress(it: Postroom) -> Iterator[Progress | None]:
+def _progress(it: Postroom) -> Iterator[RunProgress | None]:
     """A line per second with the figures by name, and the last; on a terminal, one that lives below them."""
     if settings.json:
         yield None

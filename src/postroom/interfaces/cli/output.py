@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from postroom.model.message import Message
+    from postroom.model.progress import OnProgress
 
 
 def as_json(document: dict[str, Any]) -> None:
@@ -108,7 +109,7 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
+def progress(what: str) -> Iterator[OnProgress | None]:
     """A bar for work that takes longer than a second; only for a person, and gone when the work is done."""
     if settings.json or not sys.stderr.isatty():
         yield None

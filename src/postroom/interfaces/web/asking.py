@@ -15,9 +15,7 @@ from typing import Any
 
 from postroom.errors import TooManyRequests
 from postroom.limits import ASKING_SECONDS, ASKINGS_AT_ONCE, ASKINGS_KEPT_MAX, ASKINGS_KEPT_ROWS_MAX, ASKINGS_OF_ONE
-
-#: Is told how much of it is done, and raises if nobody wants it any more.
-Progress = Callable[[int, int], None]
+from postroom.model.progress import OnProgress
 
 
 class Stopped(Exception):
@@ -82,7 +80,7 @@ class Asking:
         """Nothing more is told; what waits for its turn is never begun."""
         self._stop.set()
 
-    def run(self, work: Callable[[Progress], Any]) -> None:
+    def run(self, work: Callable[[OnProgress], Any]) -> None:
         try:
             self.progress(0, 0)
             self._coming.set_result(work(self.progress))
@@ -98,7 +96,7 @@ class Askings:
         self._lock = threading.Lock()
         self._known: OrderedDict[str, Asking] = OrderedDict()
 
-    def begin(self, user: str, about: Any, work: Callable[[Progress], Any]) -> Asking:
+    def begin(self, user: str, about: Any, work: Callable[[OnProgress], Any]) -> Asking:
         asking = Asking(user, about)
         with self._lock:
             running = [other for other in self._known.values() if other.user == user and not other.is_over]

@@ -12,13 +12,14 @@ from typing import Any
 
 from postroom.errors import DefinitionError, RequestInvalid, ResourceUnknown
 from postroom.interfaces.http.kinds import FILES
-from postroom.interfaces.web.asking import Asking, Progress
+from postroom.interfaces.web.asking import Asking
 from postroom.interfaces.web.page import Again, Goto, Page
 from postroom.interfaces.web.source_view import pieces
 from postroom.interfaces.web.visit import Visit
 from postroom.limits import COMPARED_LINES_MAX, DESK_ROWS, TRIED_MESSAGES_MAX
 from postroom.model.definitions import Problem
 from postroom.model.paths import reading_only
+from postroom.model.progress import OnProgress
 from postroom.room import Postroom
 
 PATH = "/programs"
@@ -202,7 +203,7 @@ def try_out(visit: Visit) -> Goto | Again:
     return Goto(visit.here(file=draft.name, asked=asking.id))
 
 
-def trial(room: Postroom, draft: Draft, progress: Progress) -> Tried:
+def trial(room: Postroom, draft: Draft, progress: OnProgress) -> Tried:
     """A dry run of what is proposed and of what is in force, message by message."""
     now = Draft(draft.name, file_texts(room).get(draft.name, ""))
     after = _done(room, draft, progress)
@@ -212,7 +213,9 @@ def trial(room: Postroom, draft: Draft, progress: Progress) -> Tried:
     return Tried(several, max(len(before), len(after)) < TRIED_MESSAGES_MAX)
 
 
-def _done(room: Postroom, draft: Draft, progress: Progress) -> dict[tuple[str, str, int], Sequence[Mapping[str, Any]]]:
+def _done(
+    room: Postroom, draft: Draft, progress: OnProgress
+) -> dict[tuple[str, str, int], Sequence[Mapping[str, Any]]]:
     """By message and place, what would be done; several working sets that one message completes are told apart."""
     effects: dict[tuple[str, str, int], Sequence[Mapping[str, Any]]] = {}
     same: Counter[tuple[str, str]] = Counter()

@@ -12,9 +12,10 @@ from postroom.errors import MessageGone, PostroomError, RequestInvalid
 from postroom.interfaces.http.access import Caller, Callers
 from postroom.interfaces.http.operation import Need
 from postroom.interfaces.web.addresses import address
-from postroom.interfaces.web.asking import Asking, Askings, Progress
+from postroom.interfaces.web.asking import Asking, Askings
 from postroom.interfaces.web.page import Page
 from postroom.model.message import Message
+from postroom.model.progress import OnProgress
 from postroom.room import Postroom
 from postroom.room.reach import acting_with
 from postroom.stations.station import Station
@@ -73,7 +74,7 @@ class Visit:
 
     # --- what takes long ---
 
-    def asked(self, about: Any, work: Callable[[Progress], Any]) -> Asking | None:
+    def asked(self, about: Any, work: Callable[[OnProgress], Any]) -> Asking | None:
         """What the address names, if it was begun by this visitor and is about the same; else it is begun now.
 
         The script that looks again begins nothing: else it would ask for what was stopped a moment ago.
@@ -86,10 +87,10 @@ class Visit:
         asking = self.askings.known(self.user, self.query.get("asked", ""))
         return asking if asking is not None and asking.about == about else None
 
-    def begun(self, about: Any, work: Callable[[Progress], Any]) -> Asking:
+    def begun(self, about: Any, work: Callable[[OnProgress], Any]) -> Asking:
         """Something that is done in the name of the visitor, in another thread."""
 
-        def done(progress: Progress) -> Any:
+        def done(progress: OnProgress) -> Any:
             with self.acting():
                 return work(progress)
 

@@ -33,6 +33,7 @@ from postroom.limits import IMAGES_MAX, NODE_SECONDS, QUERY_SECONDS_MAX, SCANNED
 from postroom.model.definitions import nearest
 from postroom.model.key import key_text
 from postroom.model.message import Stored
+from postroom.model.progress import OnProgress
 from postroom.stations.mail import mail
 from postroom.stations.places.desk import GET
 from postroom.stations.places.names import database
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Spark = Callable[[], "SparkSession"]
-Progress = Callable[[int, int], None]
 _LEASE = "queries"
 _serial = itertools.count(1)
 
@@ -74,7 +74,7 @@ class Question:
     spark: Spark
     owner: str
     timeout: float
-    progress: Progress | None = None
+    progress: OnProgress | None = None
 
     def images(self) -> tuple[int, list[KeptImage], list[str]]:
         """The query's number, what was found, and keys of what is damaged."""
@@ -232,7 +232,7 @@ class _Query:
 
     # --- reading ---
 
-    def read(self, spark: SparkSession | None, progress: Progress | None) -> tuple[list[KeptImage], list[str]]:
+    def read(self, spark: SparkSession | None, progress: OnProgress | None) -> tuple[list[KeptImage], list[str]]:
         """All that is in scope and matches: images, and keys of what is damaged."""
         late = [kept(image) for image in self._met_nowhere()]
         answer = self._collect(spark, progress, whole=True)
@@ -248,7 +248,7 @@ class _Query:
             images = [tuple.__new__(KeptImage, row) for row in rows]  # the constructor's half cost counts here
         return images + late, [key_text(key) for key in damaged]
 
-    def count(self, spark: SparkSession | None, progress: Progress | None) -> int:
+    def count(self, spark: SparkSession | None, progress: OnProgress | None) -> int:
         """How many there are; every part says its number."""
         late = self._met_nowhere()
         return len(late) + sum(self._collect(spark, progress, whole=False).key)
@@ -268,7 +268,7 @@ class _Query:
                     names.append(stored._replace(queue=database(parcel.target)))
         return names
 
-    def _collect(self, spark: SparkSession | None, progress: Progress | None, *, whole: bool) -> NodeAnswer:
+    def _collect(self, spark: SparkSession | None, progress: OnProgress | None, *, whole: bool) -> NodeAnswer:
         urls = self.network.ways()
         parts = [Part(node, urls[node], STATIONS) for node in self.scope.nodes]
         parts.append(Part(CONTROL, self.network.url, MAILBOXES))
@@ -281,7 +281,7 @@ class _Query:
                 raise NodeDown(node=parts[part].node, why=why)
         return answer
 
-    def _looked_up(self, job: Job, progress: Progress | None) -> NodeAnswer:
+    def _looked_up(self, job: Job, progress: OnProgress | None) -> NodeAnswer:
         """Read every node from here; raises if there is more than a few look-ups bring."""
 
         def look(index: int) -> NodeAnswer:
@@ -295,7 +295,7 @@ class _Query:
                 progress(index + 1, len(job.parts))
         return NodeAnswer.together(answers)
 
-    def _run(self, spark: SparkSession, job: Job, progress: Progress | None) -> NodeAnswer:
+    def _run(self, spark: SparkSession, job: Job, progress: OnProgress | None) -> NodeAnswer:
         """Run the job, and no longer than the query may take."""
         from pyspark.errors import PySparkException
 

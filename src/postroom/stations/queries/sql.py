@@ -28,13 +28,13 @@ from postroom.errors import ArgumentInvalid, SqlRefused
 from postroom.limits import INT_MAX, INT_MIN, QUERY_SECONDS_MAX, SQL_BYTES_MAX, SQL_CHARS_MAX, SQL_ROWS_MAX, SQL_SECONDS
 from postroom.model.body import is_text
 from postroom.model.key import key_text
+from postroom.model.progress import OnProgress
 from postroom.model.types import Kind, Scalar, element_name, scalars, text
 from postroom.stations.forms.catalog import Edition
 from postroom.stations.forms.form import FormField, Rule
 from postroom.stations.queries.cells import packed, unpacked
 from postroom.store.tables.images import KeptImage
 
-Progress = Callable[[int, int], None]
 _DIGITS_MAX = 38  # of a decimal of Spark
 _TYPES: Mapping[Kind, DataType] = {
     Kind.INT: LongType(),
@@ -65,7 +65,7 @@ def ask(
     editions: Mapping[str, Edition],
     images: Callable[[str], Sequence[KeptImage]],
     seconds: float = SQL_SECONDS,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> Table:
     """Run a statement over temporary tables, each with the form that it was asked for by.
 
@@ -82,7 +82,7 @@ def ask(
     return Table(tuple(answer["columns"]), tuple(tuple(unpacked(row)) for row in answer["rows"]))
 
 
-def _asked(request: list[Any], progress: Progress | None = None) -> dict[str, Any]:
+def _asked(request: list[Any], progress: OnProgress | None = None) -> dict[str, Any]:
     def heard(news: bytes) -> None:
         if progress is not None:
             progress(*json.loads(news))

@@ -26,6 +26,7 @@ from postroom.errors import (
 )
 from postroom.limits import BUSY_SECONDS, CONFLICT_RETRIES_MAX
 from postroom.model.message import Draft, Message, Stored
+from postroom.model.progress import OnProgress
 from postroom.store.kernel.queues import MEND
 from postroom.store.kernel.session import Session
 from postroom.store.kernel.transaction import Transaction
@@ -35,12 +36,6 @@ T = TypeVar("T")
 _OF_DAMAGE = (ValueError, TypeError, LookupError, OverflowError, AssertionError, AttributeError)
 #: Of queues: how many of those who wait in their lines are to be woken.
 Lines = Mapping[int, int]
-#: Told how much of a copy is done, and of how much.
-Progress = Callable[[int, int], None]
-
-
-def silent(done: int, total: int) -> None:
-    """For those whom nobody asked how much is done."""
 
 
 class Conflict(Exception):
@@ -373,11 +368,11 @@ class Store(ABC):
     # --- what a database must do ---
 
     @abstractmethod
-    def copy_to(self, file: Path, progress: Progress) -> None:
+    def copy_to(self, file: Path, progress: OnProgress) -> None:
         """Write all that is stored, as it is in one moment, into a SQLite file; others go on meanwhile."""
 
     @abstractmethod
-    def copy_from(self, file: Path, progress: Progress) -> None:
+    def copy_from(self, file: Path, progress: OnProgress) -> None:
         """Take over all that a SQLite file of this version holds, in one commit; then this store takes no more work."""
 
     @abstractmethod

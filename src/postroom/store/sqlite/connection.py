@@ -11,8 +11,8 @@ import apsw
 from postroom import faults
 from postroom.errors import RoomMissing, StoreNewer, StoreUnavailable, UrlInvalid
 from postroom.limits import BACKUP_PAGES, BUSY_SECONDS
+from postroom.model.progress import OnProgress
 from postroom.store.files import rights
-from postroom.store.kernel.base import Progress
 from postroom.store.migrations import MIGRATIONS, for_sqlite
 from postroom.store.sqlite.errors import translated
 
@@ -107,7 +107,7 @@ def version(connection: apsw.Connection) -> int:
     return version
 
 
-def copy_file(source: Path, target: Path, progress: Progress) -> None:
+def copy_file(source: Path, target: Path, progress: OnProgress) -> None:
     """Copy a room's file with all that is committed, as it is in one moment; the target is a file that is empty."""
     try:
         make_sure(source, create=False)
@@ -129,7 +129,7 @@ def copy_file(source: Path, target: Path, progress: Progress) -> None:
         connection.close()
 
 
-def copy(source: apsw.Connection, target: apsw.Connection, progress: Progress) -> None:
+def copy(source: apsw.Connection, target: apsw.Connection, progress: OnProgress) -> None:
     with target.backup("main", source, "main") as copying:
         while not copying.done:
             copying.step(BACKUP_PAGES)

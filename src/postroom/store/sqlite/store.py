@@ -13,10 +13,11 @@ import apsw
 
 from postroom.errors import CommitUnknown, PostroomError, StoreFull
 from postroom.model.moment import Clock, system_clock
+from postroom.model.progress import OnProgress
 from postroom.store.files import guard, wakeup
 from postroom.store.files.doubt import Doubt
 from postroom.store.files.reserve import EMPTYING
-from postroom.store.kernel.base import Conflict, Lines, Progress, Waiter
+from postroom.store.kernel.base import Conflict, Lines, Waiter
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.sqlite.connection import MAPPED, VERSION_STATEMENTS, connect, copy, copy_file, migrate, version
 from postroom.store.sqlite.errors import translated
@@ -51,11 +52,11 @@ class SqliteStore(ExpressLane):
         self._finalizer = weakref.finalize(self, files.close)
         self._settle_others()
 
-    def copy_to(self, file: Path, progress: Progress) -> None:
+    def copy_to(self, file: Path, progress: OnProgress) -> None:
         # A connection of its own: nobody who shares this store waits for it.
         copy_file(Path(self.session.place), file, progress)
 
-    def copy_from(self, file: Path, progress: Progress) -> None:
+    def copy_from(self, file: Path, progress: OnProgress) -> None:
         with self._mutex, self._entered():
             try:
                 self._take_turn("restore")

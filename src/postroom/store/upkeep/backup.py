@@ -24,9 +24,10 @@ from postroom.errors import (
     StoreUnavailable,
 )
 from postroom.model.moment import to_datetime, to_iso
+from postroom.model.progress import OnProgress, silent
 from postroom.store.files.disk import sync
 from postroom.store.files.rights import remove_files
-from postroom.store.kernel.base import Progress, Store, silent
+from postroom.store.kernel.base import Store
 from postroom.store.kernel.owner import described, is_alive, process_token
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.proof.verification import Verified, verified
@@ -61,7 +62,7 @@ class BackedUp:
 
 
 def backup(
-    store: Store, file: Path, *, replace: bool = False, check: bool = True, progress: Progress | None = None
+    store: Store, file: Path, *, replace: bool = False, check: bool = True, progress: OnProgress | None = None
 ) -> BackedUp:
     """Write a whole room into a file; others use it meanwhile, and the file has it as it was in one moment."""
     return kept(file, lambda making: store.copy_to(making, progress or silent), replace=replace, check=check)
@@ -80,7 +81,7 @@ def kept(file: Path, copy: Callable[[Path], None], *, replace: bool = False, che
     return BackedUp(str(file), size, outcome.lines, outcome.messages, to_iso(to_datetime(at)))
 
 
-def restore(store: Store, file: Path, *, replace: bool = False, progress: Progress | None = None) -> Verified:
+def restore(store: Store, file: Path, *, replace: bool = False, progress: OnProgress | None = None) -> Verified:
     """Make an empty room what a backup says; the store must be opened anew. With ``replace`` it need not be empty."""
     if not file.exists():
         raise StoreUnavailable(why=f"the backup {file} does not exist")

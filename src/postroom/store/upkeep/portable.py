@@ -16,7 +16,7 @@ from psycopg import sql
 from postroom import faults
 from postroom.errors import StoreCorrupt
 from postroom.limits import BACKUP_ROWS
-from postroom.store.kernel.base import Progress
+from postroom.model.progress import OnProgress
 from postroom.store.kernel.session import Row
 from postroom.store.sqlite.store import SqliteStore
 
@@ -92,7 +92,7 @@ class Counted(NamedTuple):
         return row if at is None or number is None else (*row[:at], number, *row[at + 1 :])
 
 
-def write(connection: psycopg.Connection[Row], counted: Counted, file: Path, progress: Progress) -> None:
+def write(connection: psycopg.Connection[Row], counted: Counted, file: Path, progress: OnProgress) -> None:
     """All rows that a connection sees, into a new room in a file."""
     SqliteStore(file, actor="backup").close()  # the tables
     with closing(apsw.Connection(os.fspath(file))) as room:
@@ -115,7 +115,7 @@ def write(connection: psycopg.Connection[Row], counted: Counted, file: Path, pro
         room.execute("COMMIT")
 
 
-def read(connection: psycopg.Connection[Row], file: Path, progress: Progress) -> None:
+def read(connection: psycopg.Connection[Row], file: Path, progress: OnProgress) -> None:
     """All rows of a room in a file, into the tables of a connection's room, in the place of what is there."""
     with closing(apsw.Connection(os.fspath(file))) as room:
         tables = _tables(room)
