@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from postroom.spheres.sphere import Sphere
     from postroom.stations.counters.stage import CounterShown
     from postroom.stations.forms.catalog import Edition, Forms
-    from postroom.stations.forms.editions import Valued
     from postroom.stations.forms.functions import function
+    from postroom.stations.mail.editions import Valued
     from postroom.stations.mail.mail import Shipped
     from postroom.stations.mail.story import Story
     from postroom.stations.places.network import NodeShown
@@ -238,7 +238,7 @@ _HOME = {
     "TrialResult": "engine.language",
     "Tried": "engine.steps.tryout",
     "TypeVersion": "store.tables.types",
-    "Valued": "stations.forms.editions",
+    "Valued": "stations.mail.editions",
     "Verified": "store.proof.verification",
     "WaitingMail": "stations.station",
     "WaitingSets": "stations.procedures.inspection",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import postroom
-from postroom.gateways.incoming import Arrival
+from postroom.gateways.transport import Arrival
 from postroom.room import Postroom
 
 from .here import evaluate_here

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from tests.flows.conftest import Load
 
 from postroom.errors import TryExpired
-from postroom.flows.evaluation import sql
+from postroom.flows.language import sql
 from postroom.room import Postroom
 
 NUMBERS = "[n: int, t: string]"

@@ -22,7 +22,8 @@ from postroom.errors import (
     QueueHeld,
     XmlMalformed,
 )
-from postroom.gateways.incoming import Answers, Arrival, Entered
+from postroom.gateways.incoming import Answers, Entered
+from postroom.gateways.transport import Arrival
 from postroom.limits import BODY_BYTES_MAX
 from postroom.model.message import Message
 from postroom.room import Postroom

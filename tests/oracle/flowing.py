@@ -8,12 +8,12 @@ from typing import Any
 
 from postroom.engine.steps.effects import Arrival, Effects, Enqueue
 from postroom.flows.evaluation.events import error
-from postroom.flows.evaluation.meaning import make, matched
 from postroom.flows.evaluation.paths import NO_VALUE, ArcPaths
 from postroom.flows.evaluation.share import FlowShare
 from postroom.flows.graph.versions import RoomGraph
 from postroom.flows.language.arithmetic import NoValue, widened
 from postroom.flows.language.definitions import Arc, Merge, Select, Transform
+from postroom.flows.language.meaning import make, matched
 from postroom.flows.language.types import Tuple
 from postroom.flows.language.values import canonical, fitted, label, parse_event
 from postroom.model.message import NO_PROPERTIES

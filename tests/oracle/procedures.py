@@ -21,7 +21,7 @@ import postroom
 from postroom.errors import ArgumentInvalid, BodyMismatch, FieldRefused, FunctionFailed, StationUnknown
 from postroom.model.types import FieldValue, Kind, text
 from postroom.stations.forms.form import Form, FormField, Rule
-from postroom.stations.forms.reader import read
+from postroom.stations.office import read
 from postroom.stations.procedures.definitions import (
     ME,
     Constant,

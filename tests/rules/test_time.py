@@ -19,7 +19,7 @@ from postroom.rules.compilation import checks
 from postroom.rules.compilation.compiler import compiled
 from postroom.rules.language.definitions import Program
 from postroom.rules.language.reader import parse
-from postroom.stations.forms import reader as form_language
+from postroom.stations import office as form_language
 
 SIZE = 10_000
 FRAMES = [

@@ -9,7 +9,7 @@ import pytest
 from postroom.errors import FormInvalid
 from postroom.room import Postroom
 from postroom.stations import office
-from postroom.stations.forms.reader import read
+from postroom.stations.office import read
 from postroom.stations.procedures.errors import ERROR
 
 TYPE = "type ORDER\n| No: ___ |\nfield No int required\n"
@@ -50,9 +50,9 @@ def test_counters_are_checked_with_the_types_and_queues_of_the_load(stations: Po
         stations.store.read(lambda tx: office.check_counters(tx, both, alone=True))
     stations.store.read(lambda tx: office.check_counters(tx, both, alone=False))
     stations.queues.create("orders")
-    subject = stations.store.read(lambda tx: office.proposed_counters(tx, both))
-    assert [counter.name for counter in subject.counters] == ["front"]
-    assert list(stations.store.read(lambda tx: office.proposed_forms(tx, both))) == [ERROR.name, "ORDER"]
+    kept, forms = stations.store.read(lambda tx: office.proposed_counters(tx, both))
+    assert [(counter.counter.name, counter.queue) for counter in kept] == [("front", "orders")]
+    assert list(forms) == [ERROR.name, "ORDER"]
 
 
 def test_counters_are_loaded_after_their_types(stations: Postroom, tmp_path: Path) -> None:

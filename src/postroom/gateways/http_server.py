@@ -39,11 +39,11 @@ from postroom.errors import (
 from postroom.gateways import cloudevents
 from postroom.gateways.credentials import ascii_line, credential, webhook_key
 from postroom.gateways.http import signature
-from postroom.gateways.incoming import Answers, Arrival, Entered, Incoming
+from postroom.gateways.incoming import Answers, Entered, Incoming
 from postroom.gateways.media import MEDIA_TYPES
-from postroom.gateways.soap.server import SoapServer
 from postroom.gateways.soap.terms import terms_of
-from postroom.gateways.transport import Undelivered
+from postroom.gateways.soap_server import SoapServer
+from postroom.gateways.transport import Arrival, Undelivered
 from postroom.limits import ARRIVALS_AT_ONCE, BODY_BYTES_MAX, REQUEST_SECONDS, WEBHOOK_AGE_SECONDS
 from postroom.model.message import Message, Value
 from postroom.store.kernel.base import Store

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from time import monotonic
@@ -29,9 +29,10 @@ from postroom.gateways.media import draft_of
 from postroom.gateways.outgoing import Entry
 from postroom.gateways.reliable.destination import Refusal
 from postroom.gateways.reliable.ordering import Arrived, receipt_of, turned
+from postroom.gateways.transport import Arrival
 from postroom.limits import BODY_BYTES_MAX, REQUEST_KEPT_SECONDS
 from postroom.model.key import key_text
-from postroom.model.message import NO_PROPERTIES, Draft, Message, Value, draft_hash
+from postroom.model.message import NO_PROPERTIES, Draft, Message, draft_hash
 from postroom.model.moment import in_microseconds
 from postroom.store.kernel.base import Store, Waiter
 from postroom.store.kernel.batch import Batch
@@ -42,22 +43,6 @@ from postroom.store.tables.endpoints import ANSWER, IN
 _SHOWN_BYTES_MAX = BODY_BYTES_MAX // 8  # of what was refused, in its error message
 _LOOK_SECONDS = 0.5  # a wake-up ends a sleep at once
 _FORGET_SECONDS = 60.0  # between two looks for requests that are too old
-
-
-@dataclass(frozen=True)
-class Arrival:
-    """Something that a partner sent to an endpoint."""
-
-    endpoint: str
-    body: bytes
-    media_type: str
-    sender: str
-    properties: Mapping[str, Value] = field(default_factory=dict)
-    number: str | None = None  # the sender's own: the same number is the same message
-    flaw: PostroomError | None = None  # what its transport found wrong with it
-    sequence: tuple[str, int] | None = None  # of reliable messaging, with its number; 0 ends the sequence
-    connection: str | None = None  # that it shares with others; by default it has one of its own
-    token: str | None = None  # that proves its sender, and is good once
 
 
 @dataclass(frozen=True, slots=True)

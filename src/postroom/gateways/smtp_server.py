@@ -18,8 +18,9 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from postroom.errors import ArrivalRefused, BodyError, PostroomError
-from postroom.gateways.incoming import Arrival, Entered, Incoming
+from postroom.gateways.incoming import Entered, Incoming
 from postroom.gateways.smtp import listed
+from postroom.gateways.transport import Arrival
 from postroom.limits import BODY_BYTES_MAX, MAIL_PARTS_MAX, MAIL_RECIPIENTS_MAX
 from postroom.model.message import Value
 from postroom.store.kernel.base import Store

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, NamedTuple, Protocol
 
-from postroom.errors import BodyError, GatewayInvalid
+from postroom.errors import BodyError, GatewayInvalid, PostroomError
 from postroom.faults import FaultInjected
 from postroom.limits import (
     GATEWAY_ATTEMPTS_MAX,
@@ -22,6 +22,7 @@ from postroom.limits import (
     GATEWAY_SETTING_CHARS_MAX,
     OUTBOX_BACKOFF_SECONDS_MAX,
 )
+from postroom.model.message import Value
 from postroom.store.tables.endpoints import Endpoint
 
 
@@ -48,6 +49,22 @@ class Letter:
     properties: Mapping[str, Any]
     endpoint: Endpoint
     terms: str | None = None  # of the interface of a Web Service
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """Something that a partner sent to an endpoint."""
+
+    endpoint: str
+    body: bytes
+    media_type: str
+    sender: str
+    properties: Mapping[str, Value] = field(default_factory=dict)
+    number: str | None = None  # the sender's own: the same number is the same message
+    flaw: PostroomError | None = None  # what its transport found wrong with it
+    sequence: tuple[str, int] | None = None  # of reliable messaging, with its number; 0 ends the sequence
+    connection: str | None = None  # that it shares with others; by default it has one of its own
+    token: str | None = None  # that proves its sender, and is good once
 
 
 class Reply(NamedTuple):

@@ -27,7 +27,7 @@ from postroom.store.upkeep.archives import Archive
 if TYPE_CHECKING:
     from postroom.exchange.xes import Case, EventLog
     from postroom.rules.retention import Retained
-    from postroom.stations.forms.editions import Valued
+    from postroom.stations.mail.editions import Valued
     from postroom.stations.mail.story import Story
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -46,7 +46,7 @@ class RoomJournal(RoomPart):
 
     def show(self, key: str, edition: int | None = None) -> Message:
         """One message, wherever it is; with ``edition`` an earlier edition, where 1 is as it was created."""
-        from postroom.stations.forms import editions
+        from postroom.stations.mail import editions
         from postroom.stations.mail import whereabouts
 
         if edition is not None:
@@ -76,7 +76,7 @@ class RoomJournal(RoomPart):
 
     def trace_values(self, key: str) -> list[Valued]:
         """The same with the values that each event has written; every node must answer."""
-        from postroom.stations.forms import editions
+        from postroom.stations.mail import editions
 
         return editions.trace(self._parts.network, key)
 

@@ -10,6 +10,7 @@ from postroom.errors import ArgumentInvalid, PrincipalRefused, TypeUnknown
 from postroom.limits import INT_MAX, WAITING_MAX
 from postroom.model.message import Message
 from postroom.room.parts import RoomPart, spark_session
+from postroom.stations.counters import definitions as counters
 from postroom.stations.places.network import CONTROL, NodeShown
 from postroom.store.kernel.transaction import Transaction
 
@@ -64,7 +65,7 @@ class RoomStations(RoomPart):
 
     def remove(self, name: str) -> None:
         """Remove a station that has neither messages nor mail."""
-        self._parts.network.remove_station(name)
+        self._parts.network.remove_station(name, counters.check_no_counter)
 
     def all(self) -> dict[str, str]:
         """Every station, with its node."""
@@ -170,9 +171,7 @@ class RoomStations(RoomPart):
 
     def remove_counter(self, name: str) -> None:
         """Close a counter; messages stay where they are."""
-        from postroom.stations.counters.definitions import remove
-
-        self._switched("counter", name, lambda tx: remove(tx, name))
+        self._switched("counter", name, lambda tx: counters.remove(tx, name))
 
     def form(self, type: str, version: int | None = None) -> Edition:
         """The form of a message type, and the version since which it has it; or the form that it had at a version."""

@@ -13,8 +13,7 @@ from postroom.model.definitions import Loaded
 from postroom.model.paths import printable, text_of
 from postroom.stations import office as offices
 from postroom.stations.counters import tryout as counter_tryout
-from postroom.stations.forms import reader
-from postroom.stations.forms.reader import Office
+from postroom.stations.office import Office
 from postroom.stations.places.network import Network
 from postroom.stations.procedures import tryout as procedure_tryout
 from postroom.stations.procedures.interpreter import Interpreter
@@ -37,7 +36,7 @@ class FormLanguage:
     def read(self, files: Sequence[Path]) -> OfficeFiles:
         office = Office()
         for file in files:
-            office = office.joined(reader.read(text_of(file), printable(file)))
+            office = office.joined(offices.read(text_of(file), printable(file)))
         return OfficeFiles(office, self._network, self._interpreter)
 
     def printed(self, tx: Transaction, version: int | None = None) -> dict[str, bytes]:
@@ -77,9 +76,12 @@ class OfficeFiles:
     def tried(self, trial: Trial) -> Iterator[TrialResult]:
         assert self.network is not None
         if self.office.procedures:
-            yield from procedure_tryout.tried(self.network, self.office, trial.since, self._evaluation(trial))
+            forms = self.network.control.read(lambda tx: offices.proposed_forms(tx, self.office))
+            evaluate = self._evaluation(trial)
+            yield from procedure_tryout.tried(self.network, self.office.procedures, forms, trial.since, evaluate)
         if self.office.counters:
-            yield from counter_tryout.tried(trial.store, self.office, trial.since, trial.admit)
+            kept, forms = trial.store.read(lambda tx: offices.proposed_counters(tx, self.office))
+            yield from counter_tryout.tried(trial.store, kept, forms, trial.since, trial.admit)
 
     def _evaluation(self, trial: Trial) -> Evaluate:
         """How actions of procedures are worked out: few in a worker, many on Spark."""

@@ -1,22 +1,67 @@
-"""Types, procedures and counters of a load, checked and loaded together; counters last, as they may need its queues."""
+"""Files of the form language (.form): types, procedures and counters, read, checked and loaded together.
+
+Types are read by ``postroom.stations.forms.reader``, what follows ``procedure`` by
+``postroom.stations.procedures.language``, a line that begins with ``counter`` by
+``postroom.stations.counters.definitions``. Counters are loaded last, as they may need the queues of the load.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from postroom.errors import FormInvalid
-from postroom.model.definitions import Loaded, Problem, refuse
+from postroom.model.definitions import Loaded, Position, Problem, refuse
 from postroom.stations.counters import definitions as counters
-from postroom.stations.counters.definitions import Counter
+from postroom.stations.counters.definitions import Counter, Kept
 from postroom.stations.forms import catalog
 from postroom.stations.forms.catalog import Edition, Forms
 from postroom.stations.forms.form import Form
-from postroom.stations.forms.reader import Office
+from postroom.stations.forms.reader import parse, refuse_if, twice, without_comment
 from postroom.stations.procedures import catalog as procedures
 from postroom.stations.procedures.definitions import Procedure
 from postroom.stations.procedures.errors import ERROR
+from postroom.stations.procedures.language import procedures as read_procedures
 from postroom.store.kernel.transaction import Transaction
+
+
+@dataclass(frozen=True)
+class Office:
+    """What files say: message types, procedures that handle messages of them, counters that they come and go by."""
+
+    forms: tuple[Form, ...] = ()
+    procedures: tuple[Procedure, ...] = ()
+    counters: tuple[Counter, ...] = ()
+
+    @property
+    def count(self) -> int:
+        return len(self.forms) + len(self.procedures) + len(self.counters)
+
+    def joined(self, more: Office) -> Office:
+        """With what another file says: a name is in one of them."""
+        both = Office(self.forms + more.forms, self.procedures + more.procedures, self.counters + more.counters)
+        refuse_if(twice("type", both.forms) + twice("procedure", both.procedures) + twice("counter", both.counters))
+        return both
+
+
+def read(text: str, file: str) -> Office:
+    """All that a file says; each type is checked, procedures and counters are when their types are known."""
+    of_types: list[str] = []
+    of_procedures: list[tuple[Position, str]] = []
+    counters_read: list[Counter] = []
+    inside = False
+    for number, row in enumerate(text.splitlines(), 1):
+        line = row if row.strip().startswith("|") else without_comment(row)
+        word = line.split()[0] if line.strip() else ""
+        position = Position(file, number, len(row) - len(row.lstrip()) + 1)
+        inside = word == "procedure" or (inside and word not in ("type", "counter"))
+        of_types.append("" if inside or word == "counter" else line)
+        if word == "counter":
+            counters_read.append(counters.parse(line, position))
+        elif inside and word:
+            of_procedures.append((position, line.strip()))
+    forms = parse("\n".join(of_types), file)
+    return Office().joined(Office(forms, tuple(read_procedures(of_procedures)), tuple(counters_read)))
 
 
 def check(tx: Transaction | None, office: Office) -> None:
@@ -36,12 +81,12 @@ def check_counters(tx: Transaction | None, office: Office, *, alone: bool) -> No
     counters.check(subject)
 
 
-def proposed_counters(tx: Transaction, office: Office) -> counters.Subject:
-    """The counters as they would be, checked."""
-    check(tx, office)
+def proposed_counters(tx: Transaction, office: Office) -> tuple[list[Kept], dict[str, Edition]]:
+    """The counters of files as they would be, checked, and the types with them."""
+    forms = proposed_forms(tx, office)
     subject = _with_counters(tx, office)
     counters.check(subject)
-    return subject
+    return [Kept(counter, subject.place(counter), 0) for counter in office.counters], forms
 
 
 def _forms(tx: Transaction | None, office: Office) -> dict[str, Form]:
@@ -57,7 +102,8 @@ def _with_counters(tx: Transaction | None, office: Office) -> counters.Subject:
 
 
 def proposed_forms(tx: Transaction, office: Office) -> dict[str, Edition]:
-    """The types as they would be."""
+    """The types as they would be, checked with all that files say."""
+    check(tx, office)
     version = tx.definitions.version() + 1
     return {**Forms().now(tx), **{form.name: Edition(form, version) for form in (ERROR, *office.forms)}}
 

@@ -18,13 +18,13 @@ from tests.flows.language.test_arithmetic import (
 )
 
 from postroom.flows.evaluation.closures import maker, matcher
-from postroom.flows.evaluation.meaning import match, matched
 from postroom.flows.evaluation.paths import NO_VALUE
 from postroom.flows.graph.graph import Graph
 from postroom.flows.language import inference
 from postroom.flows.language.arithmetic import NoValue
 from postroom.flows.language.codecs import reader, writer
 from postroom.flows.language.definitions import Arc, Select
+from postroom.flows.language.meaning import match, matched
 from postroom.flows.language.patterns import parse_expression, parse_pattern
 from postroom.flows.language.types import SCALARS, parse
 from postroom.flows.language.values import canonical, parse_event

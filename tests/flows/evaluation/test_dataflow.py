@@ -14,11 +14,11 @@ import postroom
 from postroom import limits
 from postroom.flows.evaluation import paths
 from postroom.flows.evaluation.dataflow import ArcNetwork
-from postroom.flows.evaluation.meaning import make, match
 from postroom.flows.graph.checks import check
 from postroom.flows.graph.graph import Graph
 from postroom.flows.language.arithmetic import NoValue
 from postroom.flows.language.definitions import Select, Transform
+from postroom.flows.language.meaning import make, match
 from postroom.flows.language.reader import parse
 from postroom.flows.language.values import canonical, parse_event
 from postroom.spark import register

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postroom.flows.evaluation.index import Index
-from postroom.flows.evaluation.meaning import match
+from postroom.flows.language.meaning import match
 from postroom.flows.language.patterns import parse_pattern
 from postroom.flows.language.predicates import predicates
 from postroom.flows.language.types import parse

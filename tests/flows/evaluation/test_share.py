@@ -18,7 +18,8 @@ from tests.flows.conftest import Load
 import postroom
 from postroom.engine.spark.executor_store import SETTING
 from postroom.errors import FlowInvalid
-from postroom.flows.evaluation import dataflow, paths, plans, sql
+from postroom.flows.evaluation import dataflow, paths, plans
+from postroom.flows.language import sql
 from postroom.room import Postroom
 
 NUMBERS = "[n: int, t: string]"

@@ -17,17 +17,17 @@ from pyspark.sql import SparkSession
 from postroom.errors import EventInvalid, FlowInvalid
 from postroom.flows.evaluation import paths
 from postroom.flows.evaluation.dataflow import ArcNetwork
-from postroom.flows.evaluation.meaning import make, match
 from postroom.flows.evaluation.paths import NO_VALUE
-from postroom.flows.evaluation.sql import Variables, made, matches
 from postroom.flows.graph.checks import check, typed
 from postroom.flows.graph.graph import Graph
 from postroom.flows.language.arithmetic import NoValue, widened
 from postroom.flows.language.definitions import Arc, Select
 from postroom.flows.language.functions import FUNCTIONS
 from postroom.flows.language.inference import arithmetic
+from postroom.flows.language.meaning import make, match
 from postroom.flows.language.patterns import parse_expression, parse_pattern
 from postroom.flows.language.reader import parse
+from postroom.flows.language.sql import Variables, made, matches
 from postroom.flows.language.types import SCALARS, Scalar, Type
 from postroom.flows.language.types import parse as parse_type
 from postroom.flows.language.values import canonical, parse_event

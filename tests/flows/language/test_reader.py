@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postroom.errors import FlowInvalid
-from postroom.flows.evaluation.sql import Variables, matches
 from postroom.flows.graph.checks import check, typed
 from postroom.flows.language.definitions import Arc, Merge, Select, Transform
 from postroom.flows.language.patterns import parse_pattern
 from postroom.flows.language.reader import parse
+from postroom.flows.language.sql import Variables, matches
 from postroom.flows.language.types import parse as parse_type
 
 TRADING = """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from postroom.flows.evaluation.sql import body_of
+from postroom.flows.language.sql import body_of
 from postroom.flows.language.types import parse
 from postroom.flows.streams.entering import event_of_raw, fits, raw_of
 from postroom.flows.streams.formats import admitted

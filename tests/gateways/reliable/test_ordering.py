@@ -9,9 +9,9 @@ import pytest
 
 import postroom
 from postroom.errors import ArrivalTooEarly
-from postroom.gateways.incoming import Arrival
 from postroom.gateways.reliable.destination import Refusal
 from postroom.gateways.reliable.ordering import Arrived, receipt_of, turned
+from postroom.gateways.transport import Arrival
 from postroom.limits import SEQUENCE_WINDOW
 
 

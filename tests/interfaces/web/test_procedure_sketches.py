@@ -6,7 +6,7 @@ import pytest
 from tests.interfaces.web.conftest import SETTLE
 
 from postroom.interfaces.web.procedure_sketches import Sketches, of_fields, of_procedure
-from postroom.stations.forms.reader import read
+from postroom.stations.office import read
 
 HOLIDAY = """procedure holiday at John
   precondition pre : MEETING ANNOUNCEMENT

@@ -13,7 +13,7 @@ from postroom.model.definitions import Position
 from postroom.room import Postroom
 from postroom.stations.counters import definitions as counters
 from postroom.stations.counters.definitions import parse
-from postroom.stations.forms.reader import read
+from postroom.stations.office import read
 
 # --- in ---
 

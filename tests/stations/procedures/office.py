@@ -11,7 +11,7 @@ from postroom.model.key import key_number
 from postroom.model.message import Stored, message_hash
 from postroom.room import Postroom
 from postroom.stations.forms.form import Form
-from postroom.stations.forms.reader import read
+from postroom.stations.office import read
 from postroom.stations.places.postmarks import Postmarks, postmarks
 from postroom.stations.procedures.definitions import Procedure
 from postroom.stations.procedures.evaluation import evaluate_here

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from postroom.stations.forms.catalog import Edition
-from postroom.stations.forms.reader import read
+from postroom.stations.office import read
 from postroom.stations.procedures.actions import SLOW, Outcome
 from postroom.stations.procedures.catalog import KeptProcedure, desks
 from postroom.stations.procedures.claiming import CHAIN, Arrival, Look, arrivals, look_dry, who_asks

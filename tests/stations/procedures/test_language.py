@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from postroom.errors import FormInvalid
-from postroom.stations.forms.reader import Office, read
+from postroom.stations.office import Office, read
 from postroom.stations.procedures.catalog import parsed
 from postroom.stations.procedures.definitions import Call, Constant, Reference
 

@@ -11,7 +11,7 @@ import pytest
 import postroom
 from postroom.errors import FormInvalid
 from postroom.room import Postroom
-from postroom.stations.forms.reader import read
+from postroom.stations.office import read
 from postroom.stations.procedures import claiming
 from postroom.stations.procedures.catalog import parsed
 from postroom.stations.procedures.evaluation import evaluate_here

@@ -8,9 +8,11 @@ import pytest
 from tests.stations.world import desk
 
 from postroom.errors import FormInvalid
-from postroom.stations.forms.reader import read
+from postroom.room import Postroom
+from postroom.stations.office import proposed_forms, read
 from postroom.stations.procedures.evaluation import evaluate_here
-from postroom.stations.procedures.tryout import tried
+from postroom.stations.procedures.tryout import Handled
+from postroom.stations.procedures.tryout import tried as tried_out
 
 from .office import office
 
@@ -25,12 +27,18 @@ procedure pay at ann
 """
 
 
+def tried(room: Postroom, text: str) -> list[Handled]:
+    read_text = read(text, "f")
+    forms = room.store.read(lambda tx: proposed_forms(tx, read_text))
+    return list(tried_out(room._parts.network, read_text.procedures, forms, None, evaluate_here))
+
+
 def test_it_tells_each_set_and_changes_nothing(url: str, tmp_path: Path) -> None:
     with office(url, tmp_path, "") as room:
         ann = desk(room, "ann")
         first, _ = ann.create("ORDER", No=1), ann.create("ORDER", No=11)
         before = room.store.read(lambda tx: tx.journal.newest())
-        (handled,) = tried(room._parts.network, read(TEXT, "f"), None, evaluate_here)
+        (handled,) = tried(room, TEXT)
         assert (handled.key, handled.queue) == (first, "ann")
         own, copy = handled.as_dict()["actions"]
         assert (own["action"], own["queue"], own["acts_on"]) == ("ship", "bob", first)
@@ -42,9 +50,9 @@ def test_it_tells_each_set_and_changes_nothing(url: str, tmp_path: Path) -> None
 def test_a_set_that_would_fail_says_why(url: str, tmp_path: Path) -> None:
     with office(url, tmp_path, "") as room:
         desk(room, "ann").create("ORDER", No=1, Item="nobody")
-        (handled,) = tried(room._parts.network, read(TEXT.replace("bob", "?order.Item"), "f"), None, evaluate_here)
+        (handled,) = tried(room, TEXT.replace("bob", "?order.Item"))
         (action,) = handled.effects
         assert action["action"] == "error"
         assert "nobody" in action["body"]
         with pytest.raises(FormInvalid, match="there is no type"):
-            list(tried(room._parts.network, read(TEXT.replace(": ORDER", ": ORDRE"), "f"), None, evaluate_here))
+            tried(room, TEXT.replace(": ORDER", ": ORDRE"))

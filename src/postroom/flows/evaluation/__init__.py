@@ -1,1 +1,1 @@
-"""Running the graph: the plain meaning, the index, and Spark SQL."""
+"""Running the graph: on Spark, by an index, or in a worker."""

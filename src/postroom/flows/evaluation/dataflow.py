@@ -16,7 +16,11 @@ from pyspark.sql.functions import broadcast, expr, udf
 
 from postroom.flows.evaluation.index import Index
 from postroom.flows.evaluation.paths import NO_VALUE, ArcPaths, PathStep
-from postroom.flows.evaluation.sql import (
+from postroom.flows.evaluation.worker import NO_PLACE
+from postroom.flows.graph.graph import Graph
+from postroom.flows.language.definitions import Join, Merge, Select, Transform
+from postroom.flows.language.predicates import Predicate
+from postroom.flows.language.sql import (
     Sql,
     Variables,
     body_of,
@@ -28,10 +32,6 @@ from postroom.flows.evaluation.sql import (
     text,
     widened,
 )
-from postroom.flows.evaluation.worker import NO_PLACE
-from postroom.flows.graph.graph import Graph
-from postroom.flows.language.definitions import Join, Merge, Select, Transform
-from postroom.flows.language.predicates import Predicate
 from postroom.limits import EVALUATION_SECONDS
 
 #: Columns of what comes out, in the order of ``n``, ``place`` and ``rows``: the rows of tables that an event has met.

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from postroom.flows.evaluation.meaning import make, matched
 from postroom.flows.evaluation.paths import NO_VALUE, ArcPaths, PathStep
 from postroom.flows.graph.graph import Graph
 from postroom.flows.language.arithmetic import NoValue, widened
 from postroom.flows.language.definitions import Arc, Merge, Select, Transform
+from postroom.flows.language.meaning import make, matched
 from postroom.flows.language.tables import Rows, columns
 from postroom.flows.language.values import canonical, fitted, parse_event
 from postroom.model.body import json_text

@@ -326,7 +326,7 @@ def _delivered(
 def table_frame(spark: SparkSession, room_graph: RoomGraph, name: str) -> DataFrame:
     """A table's rows, by its type."""
     from postroom.flows.evaluation.dataflow import NUMBER
-    from postroom.flows.evaluation.sql import event_of
+    from postroom.flows.language.sql import event_of
 
     table = room_graph.graph.tables[name]
     names = columns(table)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from postroom.errors import FlowInvalid
-from postroom.flows.evaluation.sql import Variables, made, matches, widened
 from postroom.flows.graph.graph import Graph
 from postroom.flows.graph.streamed import stream_ends, stream_ways
 from postroom.flows.language import aggregates, inference
 from postroom.flows.language.definitions import Arc, Collapse, Meet, Merge, Select, Space, Statement, Table, Transform
 from postroom.flows.language.reader import META
+from postroom.flows.language.sql import Variables, made, matches, widened
 from postroom.flows.language.types import UNTYPED, Scalar, Tuple, Type, accepts
 from postroom.flows.language.words import fail_all
 from postroom.limits import FLOW_PLAN_CHARS_MAX, FLOW_WAYS_MAX

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from postroom.errors import ArgumentInvalid, DefinitionUnknown
-from postroom.flows.evaluation.sql import Variables, made, matches
 from postroom.flows.graph.versions import RoomGraph, domains_of
 from postroom.flows.language.definitions import Arc, Collapse, Meet, Merge, Select, Stateful, Transform
 from postroom.flows.language.predicates import predicates
+from postroom.flows.language.sql import Variables, made, matches
 from postroom.limits import INDEXED_ARCS_MIN
 from postroom.model.definitions import nearest
 from postroom.model.html_table import html_table

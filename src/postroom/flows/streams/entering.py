@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from postroom.flows.evaluation.sql import Sql, fields_of, quoted, text
+from postroom.flows.language.sql import Sql, fields_of, quoted, text
 from postroom.flows.language.types import Scalar, Tuple, Type, Union
 
 _RAW = {"int": "bigint", "boolean": "boolean", "float": "double"}

@@ -14,11 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from postroom.flows.evaluation.dataflow import ROOT, ArcNetwork
 from postroom.flows.evaluation.plans import table_frame
-from postroom.flows.evaluation.sql import Sql, body_of, event_of, text
 from postroom.flows.evaluation.worker import NO_PLACE
 from postroom.flows.graph.versions import RoomGraph
 from postroom.flows.language.definitions import Space
 from postroom.flows.language.outside import FILES, JSON, KAFKA, RATE, Outside
+from postroom.flows.language.sql import Sql, body_of, event_of, text
 from postroom.flows.language.types import Tuple, Type
 from postroom.flows.language.values import label
 from postroom.flows.streams.entering import event_of_raw, fits, raw_of

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from postroom.errors import ArrivalRefused, ArrivalTooEarly, PostroomError
 from postroom.gateways.reliable.destination import OPEN, TERMINATED, Refusal, known_sequence
+from postroom.gateways.transport import Arrival
 from postroom.limits import SEQUENCE_WINDOW
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.sequences import InSequence
-
-if TYPE_CHECKING:
-    from postroom.gateways.incoming import Arrival
 
 
 class Arrived(NamedTuple):
@@ -93,8 +91,6 @@ def _keep(tx: Transaction, identifier: str, number: int, arrival: Arrival) -> No
 
 
 def _kept(tx: Transaction, endpoint: str, identifier: str, number: int) -> Arrival | None:
-    from postroom.gateways.incoming import Arrival
-
     text = tx.sequences.release(identifier, number)
     if text is None:
         return None

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from postroom.model.message import Message
     from postroom.room import Postroom
-    from postroom.stations.forms.editions import Valued
+    from postroom.stations.mail.editions import Valued
     from postroom.stations.mail.story import Story, Told
     from postroom.store.kernel.journal import Event
     from postroom.store.proof.verification import Difference

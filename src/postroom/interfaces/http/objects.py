@@ -34,7 +34,7 @@ _MODULES = frozenset(
     model.types queues.hierarchy queues.relocating queues.results queues.leased queues.segments queues.sources
     room.access room.catalog room.overview rules.inspection rules.retention rules.tryout spheres.compensation
     spheres.monitor spheres.sending stations.counters.definitions stations.counters.stage stations.forms.catalog
-    stations.forms.drawing stations.forms.editions stations.forms.form stations.mail.mail stations.mail.story
+    stations.forms.drawing stations.mail.editions stations.forms.form stations.mail.mail stations.mail.story
     stations.places.network stations.procedures.catalog stations.procedures.definitions
     stations.procedures.inspection stations.procedures.tryout stations.queries.images stations.queries.sql
     stations.station store.kernel.journal store.kernel.outbox store.kernel.policies store.kernel.queues

@@ -22,7 +22,7 @@ from postroom.interfaces.web.source_view import pieces
 from postroom.interfaces.web.visit import Visit
 from postroom.model.definitions import Problem
 from postroom.stations.forms.form import Form
-from postroom.stations.forms.reader import read
+from postroom.stations.office import read
 
 PATH = "/procedures"
 FILE = "procedure.form"

@@ -11,7 +11,8 @@ from postroom.interfaces.web.page import Again, Goto, Page
 from postroom.interfaces.web.program_page import Draft, problems_of, written
 from postroom.interfaces.web.visit import Visit
 from postroom.model.definitions import Problem
-from postroom.stations.forms.reader import read, unfinished
+from postroom.stations.forms.reader import unfinished
+from postroom.stations.office import read
 
 PATH = "/templates"
 FILE = "template.form"

@@ -13,8 +13,8 @@ from postroom.interfaces.web.visit import Visit
 from postroom.limits import BODY_SHOWN_CHARS, CAUSES_NESTED_MAX, CAUSES_OPEN_MAX
 from postroom.model.message import Message
 from postroom.model.place import place_of
-from postroom.stations.forms.editions import Valued
 from postroom.stations.forms.filling import values
+from postroom.stations.mail.editions import Valued
 from postroom.stations.mail.story import Story, Told
 from postroom.store.kernel.journal import Event
 

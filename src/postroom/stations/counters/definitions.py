@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from postroom.engine.steps.attempts import check_reader
 from postroom.engine.steps.failures import SYSTEM_ERRORS, error_queue
-from postroom.errors import DefinitionUnknown, FormInvalid
+from postroom.errors import DefinitionUnknown, FormInvalid, StationInUse
 from postroom.model.definitions import Definition, Loaded, Position, Problem, nearest, refuse
 from postroom.stations.places.names import mailbox
 from postroom.stations.versions import ByVersion, load
@@ -217,6 +217,13 @@ def named(tx: Transaction, name: str) -> Kept:
     if name not in known:
         raise DefinitionUnknown(name=f"counter {name}", nearest=nearest(name, known))
     return known[name]
+
+
+def check_no_counter(tx: Transaction, station: str) -> None:
+    """Refuse to take a station out where a counter is."""
+    at = [present.counter.name for present in kept(tx) if present.counter.station == station]
+    if at:
+        raise StationInUse(name=station, why=f"counter {at[0]} is there; postroom counter remove {at[0]}")
 
 
 def _kept(definition: Definition) -> Kept:

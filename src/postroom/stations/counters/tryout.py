@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -17,21 +17,19 @@ from postroom.stations.counters.definitions import Kept
 from postroom.stations.counters.stage import failure_of, fields_of
 from postroom.stations.forms.catalog import Edition
 from postroom.stations.forms.filling_process import created_apart
-from postroom.stations.forms.reader import Office
-from postroom.stations.office import proposed_counters, proposed_forms
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Admit
 from postroom.store.kernel.message_rows import State
 from postroom.store.kernel.transaction import Transaction
 
 
-def tried(store: Store, office: Office, since: datetime | None, admit: Admit) -> Iterator[Tried]:
+def tried(
+    store: Store, proposed: Sequence[Kept], forms: Mapping[str, Edition], since: datetime | None, admit: Admit
+) -> Iterator[Tried]:
     """Every message that waits before a proposed counter, in its order."""
-    subject, forms = store.read(lambda tx: (proposed_counters(tx, office), proposed_forms(tx, office)))
     first = begins(since)
-    for counter in office.counters:
-        kept = Kept(counter, subject.place(counter), 0)
-        edition = forms.get(counter.type or "")
+    for kept in proposed:
+        edition = forms.get(kept.counter.type or "")
         after: int | None = 0
         while after is not None:
             some, after = store.read(partial(_some, kept, edition, admit, after, first))

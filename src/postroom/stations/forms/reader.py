@@ -1,4 +1,4 @@
-"""The form language (.form): from text to frozen forms, procedures and counters with their places, and back.
+"""Message types in the form language (.form): from text to frozen forms with their places, and back.
 
     type MEETING ANNOUNCEMENT
     | To: ______________  KEY: __________ |
@@ -8,9 +8,8 @@
     field Subject string required
     index Subject
 
-One statement a line; ``#`` begins a comment. What stands between bars is drawn and has none. What follows
-``procedure`` is read by ``postroom.stations.procedures.language``, a line that begins with ``counter`` by
-``postroom.stations.counters.definitions``.
+One statement a line; ``#`` begins a comment. What stands between bars is drawn and has none. What else a file says is
+read in ``postroom.stations.office``.
 """
 
 from __future__ import annotations
@@ -18,62 +17,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from postroom.errors import FormInvalid
 from postroom.limits import FORM_COLUMNS_MAX, FORM_FIELDS_MAX
 from postroom.model.definitions import Position, Problem, refuse
 from postroom.model.types import Kind
-from postroom.stations.counters import definitions as counters
-from postroom.stations.counters.definitions import Counter
 from postroom.stations.forms.drawing import Line
 from postroom.stations.forms.form import AUTOMATIC, Form, FormField, Rule
 from postroom.stations.forms.quoting import INSIDE
-from postroom.stations.procedures.definitions import Procedure
-from postroom.stations.procedures.language import procedures
 
 _LIST = ("list", "of")
 _UNCOMMENTED = re.compile(rf'(?:[^#"]|"{INSIDE}"|")*')
-
-
-@dataclass(frozen=True)
-class Office:
-    """What files say: message types, procedures that handle messages of them, counters that they come and go by."""
-
-    forms: tuple[Form, ...] = ()
-    procedures: tuple[Procedure, ...] = ()
-    counters: tuple[Counter, ...] = ()
-
-    @property
-    def count(self) -> int:
-        return len(self.forms) + len(self.procedures) + len(self.counters)
-
-    def joined(self, more: Office) -> Office:
-        """With what another file says: a name is in one of them."""
-        both = Office(self.forms + more.forms, self.procedures + more.procedures, self.counters + more.counters)
-        _refuse_if(_twice("type", both.forms) + _twice("procedure", both.procedures) + _twice("counter", both.counters))
-        return both
-
-
-def read(text: str, file: str) -> Office:
-    """All that a file says; each type is checked, procedures and counters are when their types are known."""
-    of_types: list[str] = []
-    of_procedures: list[tuple[Position, str]] = []
-    counters_read: list[Counter] = []
-    inside = False
-    for number, row in enumerate(text.splitlines(), 1):
-        line = row if row.strip().startswith("|") else without_comment(row)
-        word = line.split()[0] if line.strip() else ""
-        position = Position(file, number, len(row) - len(row.lstrip()) + 1)
-        inside = word == "procedure" or (inside and word not in ("type", "counter"))
-        of_types.append("" if inside or word == "counter" else line)
-        if word == "counter":
-            counters_read.append(counters.parse(line, position))
-        elif inside and word:
-            of_procedures.append((position, line.strip()))
-    forms = parse("\n".join(of_types), file)
-    return Office().joined(Office(forms, tuple(procedures(of_procedures)), tuple(counters_read)))
 
 
 def without_comment(row: str) -> str:
@@ -85,7 +40,7 @@ def parse(text: str, file: str) -> tuple[Form, ...]:
     """The forms of a text, in their order, checked."""
     forms = tuple(_forms(text, file))
     problems = [Problem(position, what, rule) for form in forms for position, what, rule in _problems(form)]
-    _refuse_if(problems + _twice("type", forms))
+    refuse_if(problems + twice("type", forms))
     return forms
 
 
@@ -115,7 +70,15 @@ def unfinished(text: str, file: str) -> Form | None:
     return Form(name, tuple(lines), tuple(every)) if lines else None
 
 
-def _twice(what: str, defined: Sequence[Form | Procedure | Counter]) -> list[Problem]:
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def position(self) -> Position: ...
+
+
+def twice(what: str, defined: Sequence[Named]) -> list[Problem]:
+    """What is wrong with names that several definitions of a kind have."""
     names: dict[str, Position] = {}
     problems = []
     for definition in defined:
@@ -126,7 +89,8 @@ def _twice(what: str, defined: Sequence[Form | Procedure | Counter]) -> list[Pro
     return problems
 
 
-def _refuse_if(problems: Sequence[Problem]) -> None:
+def refuse_if(problems: Sequence[Problem]) -> None:
+    """Raise if there are problems."""
     if problems:
         refuse(FormInvalid, problems)
 

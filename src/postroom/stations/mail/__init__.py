@@ -1,1 +1,1 @@
-"""Mail between stations: shipping, getting, and where a message is and was."""
+"""Mail between stations: shipping, getting, where a message is and was, and what it said."""

@@ -26,7 +26,6 @@ from postroom.errors import (
 from postroom.limits import KEY_TAIL, NODE_SECONDS
 from postroom.model.body import is_text
 from postroom.model.definitions import nearest
-from postroom.stations.counters import definitions as counters
 from postroom.stations.forms.catalog import Forms
 from postroom.stations.places import indexing
 from postroom.stations.places.names import database, mailbox
@@ -316,8 +315,8 @@ class Network:
 
         self.control.transact("station", work)
 
-    def remove_station(self, name: str) -> None:
-        """Take a station out that has neither messages nor mail."""
+    def remove_station(self, name: str, check_unused: Callable[[Transaction, str], None]) -> None:
+        """Take a station out that has neither messages nor mail; ``check_unused`` raises if something else uses it."""
         home = self.store(self.home(name))
         held = home.read(lambda tx: tx.queues.named_to_read(database(name)))
         if held is not None and held.unprocessed:
@@ -329,9 +328,7 @@ class Network:
 
         def work(tx: Transaction) -> None:
             tx.nodes.lock()
-            at = [kept.counter.name for kept in counters.kept(tx) if kept.counter.station == name]
-            if at:
-                raise StationInUse(name=name, why=f"counter {at[0]} is there; postroom counter remove {at[0]}")
+            check_unused(tx, name)
             box = tx.queues.named(mailbox(name))
             if box is not None and box.unprocessed:
                 raise StationInUse(name=name, why=f"{box.unprocessed} message(s) are in its mailbox; get them first")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -12,13 +12,12 @@ from postroom.engine.steps.tryout import begins
 from postroom.model.key import key_text
 from postroom.model.message import Stored
 from postroom.stations.forms.catalog import Edition
-from postroom.stations.forms.reader import Office
-from postroom.stations.office import check, proposed_forms
 from postroom.stations.places.names import database, mailbox
 from postroom.stations.places.network import CONTROL, Network
 from postroom.stations.places.postmarks import postmarks
 from postroom.stations.procedures.catalog import KeptProcedure, desks
 from postroom.stations.procedures.claiming import Look, WorkingSet, arrivals, look_dry
+from postroom.stations.procedures.definitions import Procedure
 from postroom.stations.procedures.goals import LEAVE, Goal
 from postroom.stations.procedures.working import Evaluate, Used, work_out
 from postroom.store.kernel.transaction import Transaction
@@ -36,13 +35,17 @@ class Handled:
         return {"key": self.key, "queue": self.queue, "actions": [dict(effect) for effect in self.effects]}
 
 
-def tried(network: Network, office: Office, since: datetime | None, evaluate: Evaluate) -> Iterator[Handled]:
+def tried(
+    network: Network,
+    procedures: Sequence[Procedure],
+    forms: Mapping[str, Edition],
+    since: datetime | None,
+    evaluate: Evaluate,
+) -> Iterator[Handled]:
     """Every working set that would be complete, station by station, in the order of their coming."""
-    network.control.read(lambda tx: check(tx, office))
-    forms = network.control.read(lambda tx: proposed_forms(tx, office))
     homes = network.stations()
     after = begins(since)
-    for desk in desks([KeptProcedure(procedure, True, None, 0) for procedure in office.procedures], forms).values():
+    for desk in desks([KeptProcedure(procedure, True, None, 0) for procedure in procedures], forms).values():
         if desk.station not in homes:
             continue
         own = network.look(homes[desk.station], partial(_held, database(desk.station), after))

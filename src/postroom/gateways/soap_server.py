@@ -14,12 +14,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from postroom.errors import ArgumentInvalid, ArrivalRefused, BodyError, GatewayUnknown, PostroomError, SchemaInvalid
-from postroom.gateways.incoming import Arrival, Entered
+from postroom.gateways.incoming import Entered
 from postroom.gateways.reliable.destination import Destination, Refusal
 from postroom.gateways.soap import security
 from postroom.gateways.soap.terms import Terms, terms_of
 from postroom.gateways.soap.transport import action_of
-from postroom.gateways.transport import Undelivered
+from postroom.gateways.transport import Arrival, Undelivered
 from postroom.model.encodings import charset_of
 from postroom.model.message import Message, Value
 from postroom.model.soap import (

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 from tests.flows.blocks import Block, blocks, said
 
 from postroom.flows.evaluation.dataflow import register
-from postroom.flows.evaluation.meaning import make, match
-from postroom.flows.evaluation.sql import Variables, body_of, event_of, made, matches
+from postroom.flows.language.meaning import make, match
 from postroom.flows.language.patterns import Expression, Pattern, parse_expression, parse_pattern
+from postroom.flows.language.sql import Variables, body_of, event_of, made, matches
 from postroom.flows.language.types import Type, parse
 from postroom.flows.language.values import canonical, parse_event
 

@@ -6,8 +6,8 @@ import pytest
 from tests.flows.blocks import Block, blocks, said
 from tests.flows.literals import literal
 
-from postroom.flows.evaluation.meaning import make, match
 from postroom.flows.language import inference
+from postroom.flows.language.meaning import make, match
 from postroom.flows.language.patterns import parse_expression, parse_pattern
 from postroom.flows.language.types import Type, parse
 from postroom.flows.language.values import canonical, parse_event

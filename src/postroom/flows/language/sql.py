@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import count
 
-from postroom.flows.evaluation.meaning import Work
 from postroom.flows.language.arithmetic import wider
 from postroom.flows.language.inference import constant_value, is_number, places, result_places, type_of
+from postroom.flows.language.meaning import Work
 from postroom.flows.language.patterns import (
     Anything,
     Arithmetic,
