@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from postroom.queues.sources import SourceShown
     from postroom.queues.working import Progress, Workers
     from postroom.room import Postroom, QueueHandle
-    from postroom.room.access import Identity, TokenShown
+    from postroom.room.access import TokenShown
     from postroom.room.catalog import CatalogEntry, CatalogVersion
     from postroom.room.client import Client
+    from postroom.room.identity import Identity
     from postroom.room.overview import Overview
     from postroom.rules.inspection import Explanation
     from postroom.rules.retention import Retained
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
     from postroom.stations.procedures.inspection import ProcedureExplained, WaitingSets
     from postroom.stations.queries.images import Answer, Image
     from postroom.stations.station import InventoryItem, Station, WaitingMail
+    from postroom.store.kernel.archive_folder import ArchiveFolder
+    from postroom.store.kernel.archives import Archive
     from postroom.store.kernel.journal import Event
     from postroom.store.kernel.outbox import Effect
     from postroom.store.kernel.policies import Policy
@@ -70,8 +73,6 @@ if TYPE_CHECKING:
     from postroom.store.tables.schedules import Schedule
     from postroom.store.tables.sources import Source
     from postroom.store.tables.types import TypeVersion
-    from postroom.store.upkeep.archive_folder import ArchiveFolder
-    from postroom.store.upkeep.archives import Archive
     from postroom.store.upkeep.backup import BackedUp
 
 __all__ = [
@@ -168,8 +169,8 @@ _HOME = {
     "Accepted": "queues.results",
     "Answer": "stations.queries.images",
     "ArcExplained": "flows.graph.inspection",
-    "Archive": "store.upkeep.archives",
-    "ArchiveFolder": "store.upkeep.archive_folder",
+    "Archive": "store.kernel.archives",
+    "ArchiveFolder": "store.kernel.archive_folder",
     "BackedUp": "store.upkeep.backup",
     "CatalogEntry": "room.catalog",
     "CatalogVersion": "room.catalog",
@@ -246,7 +247,7 @@ _HOME = {
     "open": "interfaces.opening",
     "Endpoint": "store.tables.endpoints",
     "Grant": "store.tables.access",
-    "Identity": "room.access",
+    "Identity": "room.identity",
     "Schedule": "store.tables.schedules",
     "TokenShown": "room.access",
 }

@@ -19,15 +19,7 @@ from postroom.errors import ArchiveDamaged, ArchiveMissing, JournalDiffers, Stor
 from postroom.limits import ARCHIVE_LINES, ARCHIVE_PAGE_BYTES, JOURNAL_PAGE_ROWS
 from postroom.model.progress import OnProgress, silent
 from postroom.store.files.disk import sync, sync_way
-from postroom.store.kernel.base import Store
-from postroom.store.kernel.columns import JOURNAL
-from postroom.store.kernel.owner import is_alive, process_token
-from postroom.store.kernel.session import Row
-from postroom.store.kernel.transaction import Transaction
-from postroom.store.proof import snapshot
-from postroom.store.proof.replay import Replay
-from postroom.store.proof.verification import beginning, compared, tables
-from postroom.store.upkeep.archive_folder import (
+from postroom.store.kernel.archive_folder import (
     DEPARTED_COLUMNS,
     MANIFEST,
     ArchiveFolder,
@@ -38,7 +30,15 @@ from postroom.store.upkeep.archive_folder import (
     file_digest,
     read_manifest,
 )
-from postroom.store.upkeep.archives import Archive
+from postroom.store.kernel.archives import Archive
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.columns import JOURNAL
+from postroom.store.kernel.owner import is_alive, process_token
+from postroom.store.kernel.session import Row
+from postroom.store.kernel.transaction import Transaction
+from postroom.store.proof import snapshot
+from postroom.store.proof.replay import Replay
+from postroom.store.proof.verification import beginning, compared, tables
 
 if TYPE_CHECKING:
     import pyarrow

@@ -16,11 +16,11 @@ from postroom.model.key import key_number, key_text
 from postroom.model.moment import to_iso
 from postroom.model.place import place_of
 from postroom.model.progress import OnProgress
+from postroom.store.kernel.archives import Archive
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.causes import Origin
 from postroom.store.kernel.journal import Event, archived_events
 from postroom.store.kernel.transaction import Transaction
-from postroom.store.upkeep.archives import Archive
 
 _ROOTS_KNOWN_MAX = 200_000
 

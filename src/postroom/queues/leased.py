@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from postroom.model.arguments import check_methods
 from postroom.model.message import Message, Stored
 from postroom.model.moment import to_datetime, to_iso
 from postroom.queues import status
 
-if TYPE_CHECKING:
-    from postroom.queues.leasing import Leasing
+
+class Leases(Protocol):
+    """Where a lease is ended or extended: ``leasing.py``, or a server."""
+
+    def done(self, fence: int) -> None: ...
+    def release(self, fence: int, delay: float = 0.0) -> None: ...
+    def extend(self, fences: Sequence[int], seconds: float) -> int: ...
+    def fail(self, fence: int, reason: str, *, final: bool = False) -> str | None: ...
 
 
 @check_methods
@@ -21,7 +28,7 @@ class LeasedMessage(Message):
     __slots__ = ("_leasing", "_until", "attempts", "ended", "lease", "seconds")
 
     def __init__(
-        self, stored: Stored, leasing: Leasing, *, lease: int, attempts: int, until: int, seconds: float
+        self, stored: Stored, leasing: Leases, *, lease: int, attempts: int, until: int, seconds: float
     ) -> None:
         super().__init__(stored)
         self._leasing = leasing

@@ -14,32 +14,18 @@ from hashlib import blake2b
 from hmac import compare_digest
 from typing import Any, NamedTuple
 
-from postroom.errors import ArgumentInvalid, PrincipalRefused, QueueUnknown, RightMissing, TokenRefused
+from postroom.errors import ArgumentInvalid, PrincipalRefused, QueueUnknown, TokenRefused
 from postroom.limits import ACTOR_CHARS_MAX, OBJECT_CHARS_MAX, TOKEN_DAYS_MAX
 from postroom.model.body import is_text
 from postroom.model.moment import to_datetime, to_iso
 from postroom.queues.addressing import names_of, queues_even_retired
+from postroom.room.identity import EVERYTHING, VERBS, Identity, identity_of
 from postroom.room.parts import RoomPart
+from postroom.room.reach import refresh
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.access import Grant, TokenRow
 from postroom.store.tables.registry import KIND
 
-EVERYTHING = "*"
-#: Every verb of a grant, and what it is granted for.
-VERBS = {
-    "look": "queue",  # count, read without receiving, follow, show, trace
-    "send": "queue",
-    "receive": "queue",
-    "manage": "queue",  # create, remove, hold, enable
-    "publish": "space",
-    "subscribe": "space",  # and receive as the subscriber
-    "work": "station",  # everything that is done at a station
-    "load": "definitions",
-    "sphere": "spheres",  # open, send in, commit and abort spheres
-    "measure": "room",  # numbers about the room, and nothing that messages say
-    "operate": "room",  # everything
-}
-OPERATE = "operate"
 _PREFIX = "postroom"
 
 
@@ -65,41 +51,6 @@ class TokenShown:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Someone who has shown a token, and what they may do."""
-
-    principal: str
-    grants: frozenset[tuple[str, str]]
-    only: frozenset[str] | None = None  # the verbs of the token, if it is limited
-
-    def why_not(self, verb: str, *names: str) -> str | None:
-        """Why something may not be done with an object, by whichever of its names; None if it may."""
-        if self.only is not None and verb not in self.only:
-            return f"the token is limited to: {', '.join(sorted(self.only))}"
-        for granted, object in self.grants:
-            if granted == OPERATE or (granted == verb and any(_covers(object, name) for name in names)):
-                return None
-        has = sorted(object for granted, object in self.grants if granted == verb)
-        return f"only {', '.join(has)}" if has else "there is no such grant"
-
-    def require(self, verb: str, *names: str) -> None:
-        """Raise if something may not be done with an object, by whichever of its names."""
-        why = self.why_not(verb, *names)
-        if why is not None:
-            raise RightMissing(principal=self.principal, verb=verb, object=names[0], why=why)
-
-    def has_any(self, verb: str) -> bool:
-        """Whether something of the kind may be done with anything."""
-        objects = [object for granted, object in self.grants if granted == verb]
-        return self.why_not(verb, *(objects or [EVERYTHING])) is None
-
-    def require_any(self, verb: str) -> None:
-        """Raise unless something of the kind may be done; for what is of one's own."""
-        objects = [object for granted, object in self.grants if granted == verb]
-        self.require(verb, *(objects or [EVERYTHING]))
-
-
 class Refusal(NamedTuple):
     """Who was refused what."""
 
@@ -107,10 +58,6 @@ class Refusal(NamedTuple):
     code: str
     verb: str
     object: str
-
-
-def _covers(granted: str, name: str) -> bool:
-    return granted in (EVERYTHING, name) or name.startswith(f"{granted}/")
 
 
 class RoomAccess(RoomPart):
@@ -140,8 +87,6 @@ class RoomAccess(RoomPart):
     def _noted(self, tx: Transaction, changed: bool) -> bool:
         """What was loaded with these rights is told in the same commit."""
         if changed:
-            from postroom.room.reach import refresh  # it asks for identities, too
-
             refresh(tx, self._parts)
         return changed
 
@@ -265,11 +210,6 @@ class RoomAccess(RoomPart):
                 return [("/".join(names),)]
 
         return self._parts.store.read(work)
-
-
-def identity_of(tx: Transaction, principal: str, only: frozenset[str] | None = None) -> Identity:
-    """What someone may do now; ``only`` limits it to some verbs."""
-    return Identity(principal, frozenset((grant.verb, grant.object) for grant in tx.access.of(principal)), only)
 
 
 def _require_known(tx: Transaction, principal: str) -> None:

@@ -21,8 +21,8 @@ from postroom.queues import hierarchy
 from postroom.queues.addressing import names_of, one_to_read
 from postroom.queues.hierarchy import Level
 from postroom.room import catalog
-from postroom.room.access import EVERYTHING, OPERATE
 from postroom.room.catalog import CatalogEntry, CatalogVersion
+from postroom.room.identity import EVERYTHING, OPERATE
 from postroom.room.parts import RoomPart, spark_session
 from postroom.room.paths import File
 from postroom.store.kernel.queues import Hold

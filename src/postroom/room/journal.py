@@ -18,11 +18,11 @@ from postroom.model.types import FieldValue
 from postroom.model.views import record
 from postroom.room.parts import RoomPart, spark_session
 from postroom.room.paths import path_of
+from postroom.store.kernel.archives import Archive
 from postroom.store.kernel.journal import Event
 from postroom.store.proof.mending import Mended, mend
 from postroom.store.proof.verification import Difference, Verified, damaged, verified
 from postroom.store.tables.types import find_type
-from postroom.store.upkeep.archives import Archive
 
 if TYPE_CHECKING:
     from postroom.exchange.xes import Case, EventLog
@@ -46,8 +46,7 @@ class RoomJournal(RoomPart):
 
     def show(self, key: str, edition: int | None = None) -> Message:
         """One message, wherever it is; with ``edition`` an earlier edition, where 1 is as it was created."""
-        from postroom.stations.mail import editions
-        from postroom.stations.mail import whereabouts
+        from postroom.stations.mail import editions, whereabouts
 
         if edition is not None:
             return editions.show(self._parts.network, key, edition)

@@ -15,8 +15,8 @@ from postroom.errors import RightMissing
 from postroom.flows.loading import FlowLanguage
 from postroom.queues import hierarchy
 from postroom.queues.loading import QueueLanguage
-from postroom.room.access import EVERYTHING, OPERATE, Identity, identity_of
 from postroom.room.catalog import CatalogEntry, catalog
+from postroom.room.identity import EVERYTHING, OPERATE, Identity, identity_of
 from postroom.room.parts import Parts
 from postroom.rules.inspection import Explanation, explain
 from postroom.rules.language.definitions import (

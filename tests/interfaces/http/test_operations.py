@@ -17,7 +17,7 @@ from postroom.interfaces.http.openapi import identifier
 from postroom.interfaces.http.operation import ANY, Operation
 from postroom.interfaces.http.operations import OPERATIONS, PARTS
 from postroom.interfaces.http.pace import Pace
-from postroom.room.access import VERBS
+from postroom.room.identity import VERBS
 
 from .conftest import Served
 

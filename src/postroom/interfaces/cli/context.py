@@ -34,6 +34,7 @@ class Settings:
     token: str | None = None  # for a server
     json: bool = False
     jsonl: bool = False  # received messages as lines of JSON
+    tell: Callable[[str], None] | None = None  # says something about the answer to a person
     password_source: str = ""  # said of a password that is refused and that nobody has typed
 
 
@@ -167,12 +168,11 @@ KeyArgument = Annotated[
 
 def opened(*, create: bool = False) -> Postroom:
     """The room of this command. Its locks belong to the shell that called us, so they outlive us and end with it."""
-    from postroom.interfaces.cli import output
     from postroom.interfaces.opening import open as open_room
     from postroom.room.parts import Announcement
     from postroom.store.kernel.owner import process_token
 
-    Announcement.tell = output.note if sys.stderr is not None and sys.stderr.isatty() else None
+    Announcement.tell = settings.tell if sys.stderr is not None and sys.stderr.isatty() else None
     return open_room(settings.room, create=create, owner=process_token(os.getppid()), token=settings.token)
 
 

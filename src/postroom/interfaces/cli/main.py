@@ -137,7 +137,7 @@ def _called(words: Sequence[str]) -> str:
 def main() -> None:
     """Run one command. Refusals exit with 1 and one line, wrong usage with 2."""
     settings.room, settings.json, settings.jsonl, settings.password_source = None, False, False, ""
-    settings.token = None
+    settings.token, settings.tell = None, output.note
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a narrow terminal must not cost anyone a message

@@ -15,7 +15,7 @@ from postroom.model.place import place_of
 from postroom.queues import redriving
 from postroom.queues.addressing import said
 from postroom.room import Postroom
-from postroom.room.access import EVERYTHING, VERBS, Identity
+from postroom.room.identity import EVERYTHING, VERBS, Identity
 from postroom.spheres.sending import Compensation
 from postroom.store.kernel.owner import process_token
 from postroom.store.tables.schedules import Schedule

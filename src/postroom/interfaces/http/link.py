@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from threading import Event, Lock
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 from urllib.parse import quote, urlsplit
 
 import httpx
@@ -32,6 +32,13 @@ from postroom.limits import REMOTE_RETRIES, REMOTE_SECONDS
 from postroom.model.body import is_text
 
 _KEPT = 100  # connections that are kept for the next request
+
+
+class RemoteVerbs(Protocol):
+    """Operations of a server by their names, as leases and spheres ask for them."""
+
+    def verb(self, name: str, _wait: float = 0.0, /, **given: Any) -> Any: ...
+    def waiting(self, name: str, arguments: Mapping[str, Any], wait: float | None) -> Any: ...
 
 
 class Link:

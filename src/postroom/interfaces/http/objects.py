@@ -39,7 +39,7 @@ _MODULES = frozenset(
     stations.procedures.inspection stations.procedures.tryout stations.queries.images stations.queries.sql
     stations.station store.kernel.journal store.kernel.outbox store.kernel.policies store.kernel.queues
     store.proof.mending store.proof.verification store.tables.access store.tables.endpoints store.tables.images
-    store.tables.schedules store.tables.sources store.tables.types store.upkeep.archives store.upkeep.backup
+    store.tables.schedules store.tables.sources store.tables.types store.kernel.archives store.upkeep.backup
     """.split()
 )
 _SCALARS: dict[type, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {

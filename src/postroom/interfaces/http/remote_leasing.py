@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from postroom.interfaces.http.kinds import EndedLease
+from postroom.interfaces.http.link import RemoteVerbs
 from postroom.limits import LONG_POLL_SECONDS_MAX
 from postroom.model.moment import to_microseconds
 from postroom.queues.addressing import Names
@@ -14,14 +15,11 @@ from postroom.queues.leased import LeasedMessage
 from postroom.queues.leasing import Leasing, waited
 from postroom.queues.selectors import Selector
 
-if TYPE_CHECKING:
-    from postroom.interfaces.http.remote import RemoteParts
-
 
 class RemoteLeasing(Leasing):
     """A server holds leases for nobody: only their number or their time ends them, and not the end of a program."""
 
-    def __init__(self, parts: RemoteParts) -> None:
+    def __init__(self, parts: RemoteVerbs) -> None:
         self._do = parts.verb
         self._wait_long = parts.waiting
 

@@ -6,9 +6,10 @@ import threading
 import weakref
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from postroom.errors import AnswerLost, NotRemote, PostroomError, SphereOver, StoreStopped
+from postroom.interfaces.http.link import RemoteVerbs
 from postroom.interfaces.http.remote_bodies import as_sent
 from postroom.limits import HEARTBEAT_SECONDS
 from postroom.model.message import SPHERE, Message
@@ -16,16 +17,13 @@ from postroom.spheres.sending import SphereSent
 from postroom.spheres.sphere import Sphere
 from postroom.store.tables.spheres import COMMITTED
 
-if TYPE_CHECKING:
-    from postroom.interfaces.http.remote import RemoteParts
-
 _BEATS = 3  # in the longest time that may be between two signs of life
 
 
 class RemoteSphere(Sphere):
     """A sphere that a server holds. If this thread or process ends, or the server hears nothing of it, it aborts."""
 
-    def __init__(self, parts: RemoteParts, id: str, heartbeat: float, commit_within: float) -> None:
+    def __init__(self, parts: RemoteVerbs, id: str, heartbeat: float, commit_within: float) -> None:
         self.id = id
         self._parts = parts
         self._within = commit_within
@@ -101,7 +99,7 @@ class RemoteSphere(Sphere):
             error.add_note(f"sphere {self.id} could not be aborted at once ({failure}); it will be")
 
 
-def _beat(stop: threading.Event, parts: RemoteParts, id: str, pause: float, owner: threading.Thread) -> None:
+def _beat(stop: threading.Event, parts: RemoteVerbs, id: str, pause: float, owner: threading.Thread) -> None:
     """Signs of life, until the sphere has ended, or its owner."""
     while not stop.wait(pause) and owner.is_alive():
         try:
@@ -115,7 +113,7 @@ def _beat(stop: threading.Event, parts: RemoteParts, id: str, pause: float, owne
 class RemoteMembership:
     """The sphere of a received message, for its recipient."""
 
-    def __init__(self, parts: RemoteParts, id: str, key: str) -> None:
+    def __init__(self, parts: RemoteVerbs, id: str, key: str) -> None:
         self.id = id
         self._parts = parts
         self._key = key
@@ -133,7 +131,7 @@ class RemoteMembership:
         raise NotRemote(what="join")
 
 
-def bind(parts: RemoteParts, message: Message) -> Message:
+def bind(parts: RemoteVerbs, message: Message) -> Message:
     """A message that came from a server, bound to the sphere that sent it."""
     id = message.properties.get(SPHERE) if SPHERE in message._stored.properties else None
     if isinstance(id, str):

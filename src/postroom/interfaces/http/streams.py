@@ -6,28 +6,27 @@ import asyncio
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from postroom.errors import PostroomError, RequestInvalid, RightMissing, TokenRefused
 from postroom.interfaces.http import bulk, problems, requests
 from postroom.interfaces.http.access import Caller
 from postroom.interfaces.http.answers import document_of
-from postroom.interfaces.http.events import written
+from postroom.interfaces.http.events import Tail, written
+from postroom.interfaces.http.held import HeldSpheres
 from postroom.interfaces.http.operation import Need, group_of
 from postroom.interfaces.http.responses import SAFE, Send, as_json, wants_objects
 from postroom.limits import FOLLOW_PING_SECONDS, HEARTBEAT_SECONDS
 from postroom.queues.addressing import names_of, queues_even_retired
 from postroom.queues.repeating import checked_key
+from postroom.room import Postroom
 from postroom.store.kernel.journal import Event
-
-if TYPE_CHECKING:
-    from postroom.interfaces.http.app import Interface
 
 log = logging.getLogger("postroom.http")
 EVENTS, LINES, FILE = "text/event-stream", "application/jsonl", "application/vnd.sqlite3"
@@ -137,10 +136,23 @@ class Asked:
 _TEXTS_KEPT = 32  # events whose text is kept for other followers
 
 
+class Server(Protocol):
+    """What streams need of the application that serves them."""
+
+    room: Postroom
+    tail: Tail
+    spheres: HeldSpheres
+
+    async def inside(self, work: Callable[[], Any]) -> Any: ...
+    async def shared(self, what: Hashable, work: Callable[[], Any]) -> Any: ...
+    async def confirm(self, authorization: str, rights: int, need: Need, arguments: Mapping[str, Any]) -> int: ...
+    def departure(self, receive: Any) -> asyncio.Task[bool]: ...
+
+
 class Streams:
     """The streams of a server."""
 
-    def __init__(self, interface: Interface) -> None:
+    def __init__(self, interface: Server) -> None:
         self._interface = interface
         self._room = interface.room
         self._texts: OrderedDict[int, asyncio.Future[bytes]] = OrderedDict()

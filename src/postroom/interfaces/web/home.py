@@ -10,9 +10,7 @@ from postroom.interfaces.web.visit import Visit
 
 
 def show(visit: Visit) -> Mapping[str, Any] | Goto:
-    pages = [
-        there for page in visit.others if page.label is not None and (there := page.address_for(visit)) is not None
-    ]
+    pages = [there for page in visit.others if page.label is not None and (there := visit.address_of(page)) is not None]
     return Goto(pages[0]) if pages else {}
 
 

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from postroom.errors import RequestInvalid, RightMissing
 from postroom.interfaces.http.access import Caller, Callers
@@ -17,11 +17,9 @@ from postroom.interfaces.http.events import Inside, Tail
 from postroom.interfaces.http.responses import Send
 from postroom.interfaces.web.headers import headers
 from postroom.interfaces.web.sessions import Sessions
+from postroom.interfaces.web.visit import Asked
 from postroom.stations.places.names import database, mailbox
 from postroom.store.kernel.journal import Event
-
-if TYPE_CHECKING:
-    from postroom.interfaces.web.site import Asked
 
 _CHANGED = b"event: changed\ndata: 1\n\n"
 _HERE = b": still here\n\n"

@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
-if TYPE_CHECKING:
-    from postroom.interfaces.web.visit import Visit
+V = TypeVar("V")  # what a page gets: a visit
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ Done = Goto | Again | File
 
 
 @dataclass(frozen=True)
-class Page:
+class Page(Generic[V]):
     """``right`` is the verb of a grant, ``of`` the part of the path that names its object; None means everything.
 
     A page without a right is for whoever has signed in. ``actions`` are what its buttons do: the button's name is
@@ -51,10 +50,10 @@ class Page:
 
     path: str
     template: str
-    show: Callable[[Visit], Shown]
+    show: Callable[[V], Shown]
     right: str | None = None
     of: str | None = None
-    actions: Mapping[str, Callable[[Visit], Done]] = field(default_factory=dict)
+    actions: Mapping[str, Callable[[V], Done]] = field(default_factory=dict)
     label: str | None = None
     group: str = "office"
 
@@ -64,12 +63,3 @@ class Page:
         text = re.escape(self.path)
         text = re.sub(r"\\\{(\w+)\\\.\\\.\\\.\\\}", r"(?P<\1>.+)", text)
         return re.compile(re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", text))
-
-    def address_for(self, visit: Visit) -> str | None:
-        """Where the navigation leads, if the visitor may go there."""
-        if "{station}" in self.path:
-            station = visit.at_station
-            return None if station is None else visit.address(self.path, {"station": station})
-        if "{" in self.path or (self.right is not None and not visit.may(self.right, "*")):
-            return None
-        return visit.address(self.path)

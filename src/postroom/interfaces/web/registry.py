@@ -24,8 +24,9 @@ from postroom.interfaces.web import (
     you,
 )
 from postroom.interfaces.web.page import Page
+from postroom.interfaces.web.visit import Visit
 
-PAGES: tuple[Page, ...] = (
+PAGES: tuple[Page[Visit], ...] = (
     home.PAGE,
     # --- for the office ---
     desk.PAGE,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -24,41 +23,12 @@ from postroom.interfaces.web.history import Counting
 from postroom.interfaces.web.page import Again, File, Goto, Page
 from postroom.interfaces.web.registry import PAGES
 from postroom.interfaces.web.rendering import MEDIA_TYPES, STATIC, rendered, static_address
-from postroom.interfaces.web.visit import Visit
+from postroom.interfaces.web.visit import THEMES, Asked, Scope, Visit
 from postroom.limits import NOTICES_MAX, PAGE_BYTES_MAX
 from postroom.room import Postroom
 
 log = logging.getLogger("postroom.web")
-Scope = Mapping[str, Any]
 _HTML = "text/html; charset=utf-8"
-THEMES = ("light", "dark")
-_ADDRESS = re.compile(r"[!#-\[\]-~]{1,4000}")  # without blanks, ends of lines, quotes and backslashes
-
-
-class Asked:
-    """One request of a browser."""
-
-    def __init__(self, scope: Scope, path: str) -> None:
-        self.method: str = scope["method"]
-        self.path = path.removeprefix(ROOT) or "/"
-        self.base = scope.get("root_path", "") + ROOT
-        self.scheme: str = scope.get("scheme", "http")
-        self.is_safe = self.scheme == "https"
-        self.head = requests.head(scope)
-        self.session = sessions.session_of(self.head, self.is_safe)
-        self.query = dict(pairs(scope["query_string"], "query"))
-        self.address: str = (scope.get("client") or ("local",))[0]
-        theme = sessions.cookies(self.head).get("postroom-theme")
-        self.theme = theme if theme in THEMES else None
-        self.said: list[tuple[str, str]] = []
-
-    def to(self, path: str, **query: Any) -> str:
-        return address(self.base, path, {}, query)
-
-    def back(self, there: str) -> str:
-        """Where someone came from, if it is one of these pages; else the first of them."""
-        is_ours = there.startswith(self.base + "/") and _ADDRESS.fullmatch(there) is not None
-        return there if is_ours else self.to("/")
 
 
 class Site:
@@ -192,7 +162,7 @@ class Site:
         await _answer(send, status, rendered("error.html", context), headers(_HTML, *more))
 
 
-def _routed(path: str) -> tuple[Page, dict[str, str]]:
+def _routed(path: str) -> tuple[Page[Visit], dict[str, str]]:
     for page in PAGES:
         match = page.pattern.fullmatch(path)
         if match is not None:
@@ -255,7 +225,7 @@ def _navigation(visit: Visit) -> dict[str, list[tuple[str, str, bool]]]:
     """By group: the label, the address, and whether it is this page."""
     groups: dict[str, list[tuple[str, str, bool]]] = {}
     for page in visit.others:
-        if page.label is not None and (there := page.address_for(visit)) is not None:
+        if page.label is not None and (there := visit.address_of(page)) is not None:
             groups.setdefault(page.group, []).append((page.label, there, page.label == visit.page.label))
     return groups
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,9 +10,11 @@ from functools import cached_property
 from typing import Any
 
 from postroom.errors import MessageGone, PostroomError, RequestInvalid
+from postroom.interfaces.http import requests
 from postroom.interfaces.http.access import Caller, Callers
 from postroom.interfaces.http.operation import Need
-from postroom.interfaces.web.addresses import address
+from postroom.interfaces.web import sessions
+from postroom.interfaces.web.addresses import ROOT, address, pairs
 from postroom.interfaces.web.asking import Asking, Askings
 from postroom.interfaces.web.page import Page
 from postroom.model.message import Message
@@ -20,6 +23,36 @@ from postroom.room import Postroom
 from postroom.room.reach import acting_with
 from postroom.stations.station import Station
 
+Scope = Mapping[str, Any]
+THEMES = ("light", "dark")
+_ADDRESS = re.compile(r"[!#-\[\]-~]{1,4000}")  # without blanks, ends of lines, quotes and backslashes
+
+
+class Asked:
+    """One request of a browser."""
+
+    def __init__(self, scope: Scope, path: str) -> None:
+        self.method: str = scope["method"]
+        self.path = path.removeprefix(ROOT) or "/"
+        self.base = scope.get("root_path", "") + ROOT
+        self.scheme: str = scope.get("scheme", "http")
+        self.is_safe = self.scheme == "https"
+        self.head = requests.head(scope)
+        self.session = sessions.session_of(self.head, self.is_safe)
+        self.query = dict(pairs(scope["query_string"], "query"))
+        self.address: str = (scope.get("client") or ("local",))[0]
+        theme = sessions.cookies(self.head).get("postroom-theme")
+        self.theme = theme if theme in THEMES else None
+        self.said: list[tuple[str, str]] = []
+
+    def to(self, path: str, **query: Any) -> str:
+        return address(self.base, path, {}, query)
+
+    def back(self, there: str) -> str:
+        """Where someone came from, if it is one of these pages; else the first of them."""
+        is_ours = there.startswith(self.base + "/") and _ADDRESS.fullmatch(there) is not None
+        return there if is_ours else self.to("/")
+
 
 @dataclass
 class Visit:
@@ -27,7 +60,7 @@ class Visit:
 
     caller: Caller
     callers: Callers
-    page: Page
+    page: Page[Visit]
     askings: Askings
     base: str  # the address below which the pages are
     names: Mapping[str, str]  # in the path
@@ -37,7 +70,7 @@ class Visit:
     problem: PostroomError | None = None  # why what was asked for was not done
     theme: str | None = None
     is_again: bool = False  # the script looks how far something is, and begins nothing
-    others: Sequence[Page] = field(default=(), repr=False)
+    others: Sequence[Page[Visit]] = field(default=(), repr=False)
 
     @property
     def room(self) -> Postroom:
@@ -150,6 +183,15 @@ class Visit:
     def address(self, path: str, names: Mapping[str, Any] | None = None, /, **query: Any) -> str:
         """The address of a page: ``visit.address("/desk/{station}", {"station": "Ann"}, type="CLAIM")``."""
         return address(self.base, path, names or {}, query)
+
+    def address_of(self, page: Page[Visit]) -> str | None:
+        """Where the navigation leads, if the visitor may go there."""
+        if "{station}" in page.path:
+            station = self.at_station
+            return None if station is None else self.address(page.path, {"station": station})
+        if "{" in page.path or (page.right is not None and not self.may(page.right, "*")):
+            return None
+        return self.address(page.path)
 
     def here(self, /, **query: Any) -> str:
         """The address of this page, with something else asked for."""

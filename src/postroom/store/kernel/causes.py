@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from postroom.errors import MessageUnknown
 from postroom.model.key import key_text
+from postroom.store.kernel.archives import Archives
 from postroom.store.kernel.session import Session
-from postroom.store.upkeep.archives import Archives
 
 _ORIGIN = """
 SELECT cause, type FROM messages WHERE key = ? UNION ALL SELECT cause, type FROM departed WHERE key = ? LIMIT 1

@@ -19,11 +19,11 @@ from postroom.limits import JOURNAL_PAGE_ROWS, PAGE_ROWS
 from postroom.model.key import key_text
 from postroom.model.moment import to_datetime, to_iso
 from postroom.model.place import place_of
+from postroom.store.kernel.archives import Archive, Archives
 from postroom.store.kernel.columns import JOURNAL, LINE
 from postroom.store.kernel.message_rows import MessageRows
 from postroom.store.kernel.session import Row, Session, StoreTable
 from postroom.store.kernel.statement import Statement
-from postroom.store.upkeep.archives import Archive, Archives
 
 _APPEND_NUMBERED = """
 INSERT INTO journal (seq, at, verb, message, prior, source, target, actor, detail, digest)

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from postroom.errors import JournalTooOld
 from postroom.limits import DIFFERENCES_MAX, JOURNAL_PAGE_ROWS
 from postroom.model.key import key_text
+from postroom.store.kernel.archive_folder import Digest
+from postroom.store.kernel.archives import Archive
 from postroom.store.kernel.journal import Line
 from postroom.store.kernel.queues import ARRIVALS, DEPARTED, PROCESSED, TALLIED
 from postroom.store.kernel.selections import Entry
@@ -17,8 +19,6 @@ from postroom.store.kernel.transaction import Transaction
 from postroom.store.proof import snapshot
 from postroom.store.proof.audit import Audit
 from postroom.store.proof.replay import Broken, Counts, Place, Replay, Settings, Tables, Told, told
-from postroom.store.upkeep.archive_folder import Digest
-from postroom.store.upkeep.archives import Archive
 
 PLACES = """
 SELECT key, queue, state, position, number, coalesce(last, position), processed, attempts, priority, due, expires, lane

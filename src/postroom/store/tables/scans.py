@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from postroom.errors import JournalArchived
 from postroom.model.message import Stored
+from postroom.store.kernel.archives import Archives
 from postroom.store.kernel.message_rows import STORED, record
 from postroom.store.kernel.queues import Queue
 from postroom.store.kernel.session import Row, Session
-from postroom.store.upkeep.archives import Archives
 
 END = 2**63 - 1  # no number is higher
 

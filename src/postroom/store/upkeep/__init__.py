@@ -1,1 +1,1 @@
-"""Looking after a store for years: retention, archives, backups."""
+"""Looking after a store for years: retention and backups."""

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from postroom.errors import StoreCorrupt
+from postroom.store.kernel.archive_folder import DEPARTED_COLUMNS, ArchiveFolder, Manifest
 from postroom.store.kernel.message_rows import MessageRows
 from postroom.store.kernel.session import Row, StoreTable
-from postroom.store.upkeep.archive_folder import DEPARTED_COLUMNS, ArchiveFolder, Manifest
 
 _ALL = "SELECT id, folder, first, last, until, lines, departed, digest FROM archives ORDER BY id"
 _END = "SELECT coalesce(max(last), 0) FROM archives"

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from postroom.errors import ArchiveDamaged, ArchiveMissing
-from postroom.store.kernel.columns import JOURNAL
-from postroom.store.upkeep.archive_folder import (
+from postroom.store.kernel.archive_folder import (
     MANIFEST,
     Digest,
     Manifest,
@@ -18,6 +17,7 @@ from postroom.store.upkeep.archive_folder import (
     read_manifest,
     rows_of,
 )
+from postroom.store.kernel.columns import JOURNAL
 
 ROWS = [(seq, 1, "put", seq, None, None, 1, None, "me", b"digest") for seq in (1, 2, 3)]
 

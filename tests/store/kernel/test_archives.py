@@ -31,9 +31,9 @@ from postroom.errors import (
 )
 from postroom.model.key import key_number
 from postroom.room import Postroom
+from postroom.store.kernel.archives import Archive
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.proof import replay, snapshot
-from postroom.store.upkeep.archives import Archive
 
 NOW = timedelta(0)
 

@@ -1,0 +1,69 @@
+"""Someone who has shown a token, and what their grants allow. Nothing is allowed that no grant allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from postroom.errors import RightMissing
+from postroom.store.kernel.transaction import Transaction
+
+EVERYTHING = "*"
+#: Every verb of a grant, and what it is granted for.
+VERBS = {
+    "look": "queue",  # count, read without receiving, follow, show, trace
+    "send": "queue",
+    "receive": "queue",
+    "manage": "queue",  # create, remove, hold, enable
+    "publish": "space",
+    "subscribe": "space",  # and receive as the subscriber
+    "work": "station",  # everything that is done at a station
+    "load": "definitions",
+    "sphere": "spheres",  # open, send in, commit and abort spheres
+    "measure": "room",  # numbers about the room, and nothing that messages say
+    "operate": "room",  # everything
+}
+OPERATE = "operate"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Someone who has shown a token, and what they may do."""
+
+    principal: str
+    grants: frozenset[tuple[str, str]]
+    only: frozenset[str] | None = None  # the verbs of the token, if it is limited
+
+    def why_not(self, verb: str, *names: str) -> str | None:
+        """Why something may not be done with an object, by whichever of its names; None if it may."""
+        if self.only is not None and verb not in self.only:
+            return f"the token is limited to: {', '.join(sorted(self.only))}"
+        for granted, object in self.grants:
+            if granted == OPERATE or (granted == verb and any(_covers(object, name) for name in names)):
+                return None
+        has = sorted(object for granted, object in self.grants if granted == verb)
+        return f"only {', '.join(has)}" if has else "there is no such grant"
+
+    def require(self, verb: str, *names: str) -> None:
+        """Raise if something may not be done with an object, by whichever of its names."""
+        why = self.why_not(verb, *names)
+        if why is not None:
+            raise RightMissing(principal=self.principal, verb=verb, object=names[0], why=why)
+
+    def has_any(self, verb: str) -> bool:
+        """Whether something of the kind may be done with anything."""
+        objects = [object for granted, object in self.grants if granted == verb]
+        return self.why_not(verb, *(objects or [EVERYTHING])) is None
+
+    def require_any(self, verb: str) -> None:
+        """Raise unless something of the kind may be done; for what is of one's own."""
+        objects = [object for granted, object in self.grants if granted == verb]
+        self.require(verb, *(objects or [EVERYTHING]))
+
+
+def identity_of(tx: Transaction, principal: str, only: frozenset[str] | None = None) -> Identity:
+    """What someone may do now; ``only`` limits it to some verbs."""
+    return Identity(principal, frozenset((grant.verb, grant.object) for grant in tx.access.of(principal)), only)
+
+
+def _covers(granted: str, name: str) -> bool:
+    return granted in (EVERYTHING, name) or name.startswith(f"{granted}/")
