@@ -47,7 +47,7 @@ ELSEWHERE = {
         )
     },
     **{f"interfaces/http/{name}": "interfaces/http/test_app.py" for name in ("responses", "handover", "services")},
-    **{f"interfaces/http/{name}": "interfaces/http/test_remote.py" for name in ("answers", "link")},
+    "interfaces/http/link": "interfaces/http/test_remote.py",
     **{
         f"interfaces/http/{name}": "interfaces/http/test_both.py"
         for name in ("remote_bodies", "remote_leasing", "remote_spheres")

@@ -38,10 +38,12 @@ def test_a_message_is_leased_and_ended_by_its_number(run: Run) -> None:
 def test_a_policy_is_shown_and_changed(run: Run) -> None:
     run("queue", "create", "orders")
     assert "30.0" in run("queue", "policy", "orders").out
-    shown = run("queue", "policy", "orders", "--attempts", "5", "--by", "customer", "--json").json
+    changed = run("queue", "policy", "orders", "--attempts", "5", "--by", "customer", "--json").json
+    assert changed == {"status": "00", "changed": ["orders"]}
+    shown = run("queue", "policy", "orders", "--json").json
     assert (shown["policies"]["orders"]["attempts"], shown["policies"]["orders"]["by"]) == (5, "customer")
-    reset = run("queue", "policy", "orders", "--reset", "--json").json
-    assert reset["policies"]["orders"]["attempts"] is None
+    assert run("queue", "policy", "orders", "--reset", "--json").json == {"status": "00", "changed": ["orders"]}
+    assert run("queue", "policy", "orders", "--json").json["policies"]["orders"]["attempts"] is None
 
 
 def test_messages_are_sent_with_wishes(run: Run) -> None:
@@ -109,7 +111,8 @@ def test_one_policy_is_taken_back(run: Run) -> None:
     run("queue", "create", "orders")
     run("queue", "policy", "orders", "--max-bytes", "10", "--attempts", "3", "--by", "customer")
     assert "queue-full" in run("send", "orders", "--body", "more than ten").err
-    shown = run("queue", "policy", "orders", "--unset", "by", "--unset", "max-bytes", "--json").json["policies"]
+    assert run("queue", "policy", "orders", "--unset", "by", "--unset", "max-bytes").code == 0
+    shown = run("queue", "policy", "orders", "--json").json["policies"]
     assert [shown["orders"][name] for name in ("by", "max_bytes", "attempts")] == [None, None, 3]
     assert "argument-invalid" in run("queue", "policy", "orders", "--unset", "colour").err
 

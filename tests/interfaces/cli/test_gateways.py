@@ -9,7 +9,9 @@ def test_gateways_are_added_listed_tested_and_removed(run: Run) -> None:
     assert run("gateway", "list").err.startswith("postroom: room-missing:")
     assert run("gateway", "add", "printer", "command", "command=cat -").out == "printer is a gateway\n"
     added = run("gateway", "add", "supplier", "http", "address=https://s.example/", "token=env:T", "--json")
-    assert added.json == {"status": "00", "gateway": "supplier"}
+    settings = {"address": "https://s.example/", "token": "env:T"}
+    about = {"gateway": "supplier", "transport": "http", "directions": ["out", "reply"], "settings": settings}
+    assert added.json == {"status": "00", **about}
     assert [line.split() for line in run("gateway", "list").out.splitlines()] == [
         ["gateway", "transport", "queues", "settings"],
         ["printer", "command", "command=cat", "-"],

@@ -53,8 +53,8 @@ def test_names_mean_one_thing_wherever_stations_say_them(desk: Run) -> None:
     (procedure,) = desk("procedure", "list", "--json").json["procedures"]
     assert isinstance(procedure["version"], int)
     assert "since" not in procedure
-    assert desk("procedure", "disable", "pair", "--json").json["changed"] == ["pair"]
-    assert desk("procedure", "disable", "pair", "--json").json["changed"] == []
+    assert desk("procedure", "disable", "pair", "--json").json["is_changed"] is True
+    assert desk("procedure", "disable", "pair", "--json").json["is_changed"] is False
     assert desk("waiting", "--json").json == {"status": "00", "waiting": [], "missing": []}
     assert desk("trace", key, "--values", "--json").json["events"][1]["values"] == {"Text": "y"}
     assert desk("show", key, "--edition", "9", "--json").json["error"]["code"] == "argument-invalid"

@@ -93,8 +93,7 @@ def test_a_procedure_is_switched_off_and_on_and_removed(desk: Run) -> None:
     assert desk("procedure", "enable", "holiday", "--json").json == {
         "status": "00",
         "procedure": "holiday",
-        "state": "enabled",
-        "changed": ["holiday"],
+        "is_changed": True,
     }
     assert desk("procedure", "enable", "holiday").out == "holiday was enabled already\n"
     assert desk("run", "--until-idle").code == 0

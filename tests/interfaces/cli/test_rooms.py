@@ -21,7 +21,7 @@ def test_trace_locate_and_show(run: Run) -> None:
     run("receive", "q")
     traced = run("trace", key, "--json").json
     assert traced["key"] == key
-    assert [set(event) for event in traced["events"]] == [{"time", "verb", "from", "to", "by"}] * 2
+    assert [set(event) for event in traced["events"]] == [{"seq", "key", "time", "verb", "from", "to", "by"}] * 2
     assert [event["verb"] for event in traced["events"]] == ["put", "take"]
     assert "put" in run("trace", key).out
     shown = run("show", key)

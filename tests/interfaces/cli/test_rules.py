@@ -84,7 +84,7 @@ def test_load_check_lists_every_problem_and_makes_no_room(run: Run, tmp_path: Pa
 def test_load_check_knows_the_room_there_is(shop: Run, tmp_path: Path) -> None:
     (tmp_path / "more.demaq").write_text("create rule more for b if (/y) then do enqueue . into a")
     assert shop("load", "--check", "more.demaq").code == 0
-    assert shop("load", "--check", "more.demaq", "--json").json == {"status": "00", "problems": []}
+    assert shop("load", "--check", "more.demaq", "--json").json == {"status": "00", "count": 2}
 
 
 def test_a_refused_load_is_one_line_and_a_code(shop: Run, tmp_path: Path) -> None:
@@ -227,7 +227,11 @@ def test_collection_load_replaces_master_data(shop: Run, tmp_path: Path) -> None
     (tmp_path / "two.xml").write_text("<p>2</p>")
     (tmp_path / "bad.xml").write_text("<p>")
     assert shop("collection", "load", "c", "one.xml", "two.xml").out == "version 2: 2 document(s) in c\n"
-    assert shop("collection", "load", "c", "one.xml", "--json").json == {"status": "00", "version": 3, "documents": 1}
+    assert shop("collection", "load", "c", "one.xml", "--json").json == {
+        "status": "00",
+        "version": 3,
+        "document_count": 1,
+    }
     assert shop("collection", "load", "d", "one.xml").err.startswith(
         "postroom: collection-unknown: there is no collection d"
     )

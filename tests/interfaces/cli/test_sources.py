@@ -17,7 +17,7 @@ def test_a_source_is_created_disabled_enabled_and_removed(run: Run, monkeypatch:
     assert run("source", "disable", "TERM-1").out == "already disabled\n"
     assert "source-held" in run("send", "in", "--body", "hello", "--source", "TERM-1").err
     assert run("source", "list").out.split() == "source state input output TERM-1 disabled in".split()
-    assert run("source", "enable", "TERM-1", "--json").json == {"status": "00", "source": "TERM-1"}
+    assert run("source", "enable", "TERM-1", "--json").json == {"status": "00", "changed": ["TERM-1"]}
     assert run("source", "list", "--json").json["sources"][0]["enabled"] is True
     assert run("source", "remove", "TERM-1").out == "removed TERM-1\n"
     assert "source-unknown" in run("source", "disable", "TERM-1").err

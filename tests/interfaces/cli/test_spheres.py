@@ -232,6 +232,7 @@ def test_a_recipient_speaks_by_the_command_line(run: Run, agency: Postroom) -> N
         "status": "00",
         "key": hotel.key,
         "said": "processed",
+        "is_changed": True,
     }
     sphere.commit()
     assert outcomes(run, "trip-1") == [("flights", "discarded"), ("hotels", "discarded")]

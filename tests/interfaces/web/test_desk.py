@@ -148,7 +148,7 @@ def test_whoever_works_at_a_station_chooses_where_to_ship(office: Served, strang
         assert '<option value="Ann">' not in text
     with office.client(office.room.access.create_token("Ann", "others")) as program:
         others = program.get("/stations/Ann/others").json()["stations"]
-        assert [other["station"] for other in others] == ["Ben", "Director"]
+        assert [other["name"] for other in others] == ["Ben", "Director"]
         assert program.get("/stations/Ben/others").status_code == 403
         assert program.get("/stations").status_code == 403
 

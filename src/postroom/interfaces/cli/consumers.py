@@ -18,7 +18,7 @@ from postroom.interfaces.cli.context import (
     settings,
 )
 from postroom.model.body import Format
-from postroom.model.moment import to_datetime, to_iso
+from postroom.model.moment import to_iso
 
 if TYPE_CHECKING:
     from postroom.queues.relocating import Relocated
@@ -150,8 +150,9 @@ def extend(
       postroom extend 42 120
     """
     with opened() as it:
-        it.consumers.lease(lease).extend(seconds)
-    output.answer({"lease": lease}, f"extended: {lease}")
+        leased = it.consumers.lease(lease)
+        leased.extend(seconds)
+    output.answer({"lease": lease, "until": to_iso(leased.until)}, f"extended: {lease}")
 
 
 def fail(
@@ -299,12 +300,12 @@ def queue_policy(
     }
     changes: Any = {**_usual(unset or []), **{name: value for name, value in given.items() if value is not None}}
     with opened() as it:
-        if reset:
-            it.consumers.reset_policy(*queue)
-        if changes:
-            it.consumers.set_policy(*queue, **changes)
+        changed = it.consumers.reset_policy(*queue) if reset else []
+        changed = it.consumers.set_policy(*queue, **changes) if changes else changed
         policies = it.consumers.policy(*queue)
-    if settings.json:
+    if settings.json and (reset or changes):
+        output.as_json({"changed": list(changed)})
+    elif settings.json:
         shown = {name: policy._asdict() for name, policy in policies.items()}
         output.as_json({"policies": shown})
     else:
@@ -347,8 +348,8 @@ def schedule_add(
         options: dict[str, Any] = {"body": body, "format": format, "zone": zone, "catch_up": catch_up.value}
         options["properties"] = named_values(property or [])
         made = it.consumers.schedule(name, cron, *queue, **options)
-    due = to_iso(to_datetime(made.due))
-    output.answer({"name": name, "due": due}, f"{name} is due at {due}")
+    shape = made.as_dict()
+    output.answer(shape, f"{name} is due at {shape['due']}")
 
 
 @schedule_app.command("list")
@@ -361,15 +362,11 @@ def schedule_list() -> None:
     """
     with opened() as it:
         every = it.consumers.schedules()
-    rows = [
-        (schedule.name, schedule.cron, schedule.zone, schedule.queue, to_iso(to_datetime(schedule.due)))
-        for schedule in every
-    ]
+    shown = [schedule.as_dict() for schedule in every]
     if settings.json:
-        shown = [dict(zip(("name", "cron", "zone", "queue", "due"), row, strict=True)) for row in rows]
         output.as_json({"schedules": shown})
-    elif rows:
-        output.table(["schedule", "cron", "zone", "queue", "due"], rows)
+    elif shown:
+        output.table(["schedule", "cron", "zone", "queue", "due"], [list(shape.values()) for shape in shown])
     else:
         output.note("no schedule")
 

@@ -310,7 +310,7 @@ def principal_add(
         password = None if token else new_password(f"password of {name}")
         made = it.flows.add_principal(name, password, old=old, replace=replace)
     output.answer(
-        {"principal": name, **({"token": made} if made else {})},
+        {"principal": name, "token": made},
         made or (f"the password of {name} was changed" if known else f"{name} is registered"),
     )
 

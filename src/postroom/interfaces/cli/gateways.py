@@ -50,8 +50,8 @@ def gateway_add(
             raise ArgumentInvalid(argument=what, why="a setting is written once, as SETTING=VALUE")
         pairs[key.replace("-", "_")] = value
     with opened(create=True) as it:
-        it.gateways.add(name, transport, **pairs)
-    output.answer({"gateway": name}, f"{name} is a gateway")
+        made = it.gateways.add(name, transport, **pairs)
+    output.answer(made.as_dict(), f"{name} is a gateway")
 
 
 @gateway_app.command("list")

@@ -106,7 +106,7 @@ def _most(limit: int | None) -> int | None:
 
 def _show(listing: Listing, nothing: str, limit: int | None) -> None:
     if settings.json:
-        output.messages_as_json(listing)
+        output.listing_as_json(listing)
         return
     rows = [_row(message) for message in listing]
     more = len(rows) > SCREEN_MESSAGES and _most(limit) != limit

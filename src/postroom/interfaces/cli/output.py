@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from postroom.model.message import Message
     from postroom.model.progress import OnProgress
+    from postroom.queues.results import Listing
 
 
 def as_json(document: dict[str, Any]) -> None:
@@ -31,13 +32,13 @@ def as_json(document: dict[str, Any]) -> None:
     sys.stdout.write("\n")
 
 
-def messages_as_json(messages: Iterable[Message]) -> None:
+def listing_as_json(messages: Listing) -> None:
     """A listing may be long: written as it is read."""
     sys.stdout.write('{"status": "00", "messages": [')
     for number, message in enumerate(messages):
         sys.stdout.write(", " if number else "")
         json.dump(message.as_dict(), sys.stdout, ensure_ascii=False)
-    sys.stdout.write("]}\n")
+    sys.stdout.write(f'], "next": {json.dumps(messages.next)}}}\n')
 
 
 def say(text: str) -> None:

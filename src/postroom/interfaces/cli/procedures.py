@@ -87,7 +87,7 @@ def procedure_remove(name: ProcedureArgument) -> None:
 
 def _told(name: str, state: str, changed: bool) -> None:
     output.answer(
-        {"procedure": name, "state": state, "changed": [name] if changed else []},
+        {"procedure": name, "is_changed": changed},
         f"{name} is {state}" if changed else f"{name} was {state} already",
     )
 

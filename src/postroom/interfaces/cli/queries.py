@@ -140,11 +140,7 @@ def table_list(station: StationOption = None) -> None:
     with opened() as it:
         tables = acting(it, station).tables()
     if settings.json:
-        shape = [
-            {"name": table.name, "type": table.type, "image_count": table.images, "seq": table.query or None}
-            for table in tables
-        ]
-        output.as_json({"tables": shape})
+        output.as_json({"tables": [table.as_dict() for table in tables]})
     elif tables:
         output.table(
             ["table", "type", "images", "query"],

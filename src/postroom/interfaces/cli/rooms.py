@@ -108,7 +108,7 @@ def _check(files: list[str]) -> None:
         problems = [str(problem) for problem in error.facts["problems"]]
         entries, code = 0, error.code
     if settings.json:
-        output.as_json({"status": "00" if not problems else "99", "problems": problems})
+        output.as_json({"status": "99", "problems": problems} if problems else {"count": entries})
     elif problems:
         for problem in problems:
             output.note(f"postroom: {code}: {problem}")
@@ -307,7 +307,7 @@ def journal(
     with opened() as it:
         events = it.journal.last(last)
     if settings.json:
-        output.as_json({"events": [{"key": event.key, **event.as_dict()} for event in events]})
+        output.as_json({"events": [event.as_dict() for event in events]})
     else:
         _show_events(events)
 

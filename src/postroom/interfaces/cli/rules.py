@@ -306,5 +306,5 @@ def collection_load(
     with opened() as it:
         version = it.definitions.load_collection(name, *files)
     output.answer(
-        {"version": version, "documents": len(files)}, f"version {version}: {len(files)} document(s) in {name}"
+        {"version": version, "document_count": len(files)}, f"version {version}: {len(files)} document(s) in {name}"
     )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import Commands, known_password, new_password, opened, settings
 from postroom.queues import status
+
+if TYPE_CHECKING:
+    from postroom.queues.results import Held
 
 source_app = Commands(help="Sources: terminals by name, which may be disabled.")
 
@@ -84,7 +87,7 @@ def source_disable(name: SourceArgument) -> None:
     """
     with opened() as it:
         held = it.queues.disable_source(name, known_password(f"password of {name}"))
-    _show(held.status, "disabled", name)
+    _show(held, "disabled", name)
 
 
 @source_app.command("enable")
@@ -97,8 +100,9 @@ def source_enable(name: SourceArgument) -> None:
     """
     with opened() as it:
         held = it.queues.enable_source(name, known_password(f"password of {name}"))
-    _show(held.status, "enabled", name)
+    _show(held, "enabled", name)
 
 
-def _show(key: str, state: str, name: str) -> None:
-    output.answer({"status": key, "source": name}, f"already {state}" if key == status.ALREADY else f"{state}: {name}")
+def _show(held: Held, state: str, name: str) -> None:
+    text = f"already {state}" if held.status == status.ALREADY else f"{state}: {name}"
+    output.answer(held.as_dict(), text)

@@ -195,7 +195,7 @@ def sphere_acknowledge(
         if not it.acknowledge(key, processed=processed):
             raise NotInSphere(key=key)
     word = "processed" if processed else "received"
-    output.answer({"key": key, "said": word}, f"{key} was {word}")
+    output.answer({"key": key, "said": word, "is_changed": True}, f"{key} was {word}")
 
 
 def compensate(

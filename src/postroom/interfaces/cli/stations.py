@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from postroom.room import Postroom
-    from postroom.stations.forms.catalog import Edition
     from postroom.stations.forms.drawing import Piece
     from postroom.stations.queries.images import Answer, Image
 
@@ -55,16 +54,7 @@ def form(
     """
     with opened() as it:
         edition = it.stations.form(type)
-    output.answer(_described(edition), str(edition.form) if source else edition.form.shown())
-
-
-def _described(edition: Edition) -> dict[str, Any]:
-    fields = [
-        {"name": field.name, "kind": field.kind, "filled": field.rule, "function": field.function, "many": field.many}
-        for field in edition.form.fields
-    ]
-    indexes = list(edition.form.indexes)
-    return {"type": edition.form.name, "version": edition.version, "form_fields": fields, "indexes": indexes}
+    output.answer(edition.as_dict(), str(edition.form) if source else edition.form.shown())
 
 
 def create(
@@ -385,7 +375,7 @@ def _say_keys(keys: list[str], shape: dict[str, Any]) -> None:
 
 def _show(answer: Answer, nothing: str) -> None:
     if settings.json:
-        output.as_json({"messages": [image.as_dict() for image in answer]})
+        output.as_json(answer.as_messages())
     elif answer:
         output.table(["key", "type", "fields"], [(image.key, image.type, summary(image)) for image in answer])
     else:

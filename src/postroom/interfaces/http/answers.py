@@ -5,27 +5,27 @@ The client of this package asks for the objects themselves instead (``objects``)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
+from postroom.interfaces.http.kinds import EndedLease
 from postroom.model.body import Format
 from postroom.model.key import KeyTexts
 from postroom.model.message import Message
-from postroom.model.moment import to_datetime, to_iso
+from postroom.model.moment import to_iso, to_span
 from postroom.queues.leased import Leased
 from postroom.queues.results import Listing, Received
 from postroom.queues.sources import SourceShown
 from postroom.room.journal import Entries
 from postroom.room.queues import QueueHandle
 from postroom.spheres.sending import SphereSent
-from postroom.stations.forms.catalog import Edition
+from postroom.stations.places.network import CONTROL
+from postroom.stations.queries.images import Answer as Images
 from postroom.stations.station import Station
-from postroom.store.kernel.journal import Event
-from postroom.store.tables.images import ImageTable
-from postroom.store.tables.schedules import Schedule
+from postroom.store.kernel.policies import Policy
 from postroom.store.tables.sources import Source
 
 
@@ -40,15 +40,26 @@ class Raw:
 class Answer:
     """``names`` are those of the vocabulary that the document has; what is no document by itself has one name.
 
-    ``inside`` are the two names of a member if the result is a mapping: of its key and of its value.
+    ``inside`` are the two names of a member if the result is a mapping: of its key and of its value. ``said`` are the
+    names that say again what was asked for, each with its argument, or what follows from it and the result.
     """
 
     names: tuple[str, ...] = ()
     inside: tuple[str, str] | None = None
     listed: bool = False  # one or none, as a list
+    said: tuple[tuple[str, str], ...] = ()
 
-    def document(self, result: Any) -> dict[str, Any]:
+    @property
+    def every(self) -> tuple[str, ...]:
+        """All names that the document always has."""
+        return tuple(name for name, _ in self.said) + self.names
+
+    def document(self, result: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The document of a result, without its status."""
+        said = {name: _said(of, result, arguments) for name, of in self.said}
+        return {**said, **self._told(result)} if self.names or not said else said
+
+    def _told(self, result: Any) -> dict[str, Any]:
         if result is None and not self.names:
             return {}
         if self.inside is not None:
@@ -58,6 +69,8 @@ class Answer:
             return {name: document_of(item) for name, item in zip(self.names, result, strict=True)}
         if self.listed:
             return {self.names[0]: [] if result is None else [document_of(result)]}
+        if isinstance(result, Images) and self.names == ("messages",):
+            return result.as_messages()
         written = document_of(result)
         if isinstance(written, dict) and len(self.names) != 1:
             return written
@@ -65,11 +78,30 @@ class Answer:
 
 
 def answer(kind: str) -> Answer:
-    """``names`` of a document; of a mapping ``name: key value``; of one or none ``name?``."""
+    """``names`` of a document; of a mapping ``name: key value``; of one or none ``name?``; said again ``name=of``."""
     names, _, inside = kind.removesuffix("?").partition(":")
     key_and_value = inside.split()
     pair = (key_and_value[0], key_and_value[1]) if key_and_value else None
-    return Answer(tuple(names.split()), pair, kind.endswith("?"))
+    said = tuple((name, of) for name, is_said, of in (word.partition("=") for word in names.split()) if is_said)
+    return Answer(tuple(word for word in names.split() if "=" not in word), pair, kind.endswith("?"), said)
+
+
+#: What follows from a result or from what was asked for.
+_FOLLOWS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
+    "sum()": lambda result, _: sum(result.values()),
+    "none()": lambda result, _: result is None,
+    "until()": lambda result, _: to_iso(result.until),
+    "files()": lambda _, arguments: len(arguments["files"]),
+    "node()": lambda _, arguments: arguments.get("node", CONTROL),
+    "said()": lambda _, arguments: "processed" if arguments.get("processed") else "received",
+}
+
+
+def _said(of: str, result: Any, arguments: Mapping[str, Any]) -> Any:
+    if of in _FOLLOWS:
+        return _FOLLOWS[of](result, arguments)
+    value = arguments.get(of)
+    return "/".join(value) if isinstance(value, tuple) else document_of(value)
 
 
 def document_of(value: Any) -> Any:
@@ -81,9 +113,7 @@ def document_of(value: Any) -> Any:
     if isinstance(value, Listing):
         return {"messages": [_message(message) for message in value], "next": value.next}
     if isinstance(value, Entries):
-        return {"events": [written_event(event) for event in value], "next": value.next}
-    if isinstance(value, Event):
-        return written_event(value)
+        return {"events": [event.as_dict() for event in value], "next": value.next}
     known = next((kind for kind in _KNOWN if isinstance(value, kind)), None)
     if known is not None:
         return _KNOWN[known](value)
@@ -113,31 +143,16 @@ def _message(message: Message) -> dict[str, Any]:
     return shape
 
 
-def written_event(event: Event) -> dict[str, Any]:
-    """An entry of the journal with its number and the key of its message."""
-    return {"seq": event.seq, "key": event.key, **event.as_dict()}
-
-
-def _schedule(schedule: Schedule) -> dict[str, Any]:
-    due = to_iso(to_datetime(schedule.due))
-    return {"name": schedule.name, "cron": schedule.cron, "zone": schedule.zone, "queue": schedule.queue, "due": due}
-
-
-def _table(table: ImageTable) -> dict[str, Any]:
-    return {"name": table.name, "type": table.type, "message_count": table.images}
-
-
 _KNOWN: dict[type, Any] = {
     QueueHandle: lambda handle: "/".join(handle.names),
     Station: lambda station: station.name,
-    Edition: lambda edition: {"type": edition.form.name, "version": edition.version, "description": str(edition.form)},
-    Schedule: _schedule,
+    Policy: lambda policy: policy._asdict(),
+    EndedLease: lambda lease: lease.lease,
     Source: lambda source: SourceShown(source.name, not source.disabled, source.input, source.output).as_dict(),
-    ImageTable: _table,
     KeyTexts: list,
     SphereSent: lambda sent: {"key": sent.key, "compensation": sent.remembered},
     Enum: lambda member: member.value,
     datetime: to_iso,
-    timedelta: lambda span: span.total_seconds(),
+    timedelta: lambda span: to_span(span // timedelta(microseconds=1)),
     bytes: lambda text: text.decode(errors="replace"),
 }

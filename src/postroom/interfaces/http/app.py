@@ -414,7 +414,7 @@ class Interface:
         more: list[Header] = []
         body = cloudevents.outgoing(result, request.headers, more)
         if body is None:
-            body = written(result, request.operation.answer, request.headers)
+            body = written(result, request.operation.answer, request.arguments, request.headers)
         await answer(request.send, _status(request.operation), body, [*more, *calls.trace(result)], ends=ends)
 
     # --- waiting ---

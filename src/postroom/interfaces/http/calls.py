@@ -73,7 +73,7 @@ def posting(arguments: dict[str, Any], caller: Caller) -> Posting:
 
 def called(operation: Operation, arguments: dict[str, Any], caller: Caller) -> Any:
     """Call the verb in the caller's name."""
-    room = caller.room
+    room, arguments = caller.room, dict(arguments)
     with room.store.acting(caller.name), acting_with(caller.identity):
         if operation.name == "queues.send_many":
             return _send_many(room, **arguments)

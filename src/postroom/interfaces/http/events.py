@@ -16,7 +16,6 @@ from time import sleep
 from typing import Any
 
 from postroom.errors import PostroomError, StoreError
-from postroom.interfaces.http.answers import written_event
 from postroom.interfaces.http.responses import as_json
 from postroom.limits import FOLLOW_LOOK_SECONDS, FOLLOW_PING_SECONDS, FOLLOWER_EVENTS_MAX, GAP_SECONDS, PAGE_ROWS
 from postroom.room import Postroom
@@ -220,5 +219,5 @@ def written(event: Event | None, document: dict[str, Any] | None = None) -> byte
     """An event as a server-sent one; its id is its number in the journal."""
     if event is None:
         return _PING
-    text = as_json(written_event(event) if document is None else document)
+    text = as_json(event.as_dict() if document is None else document)
     return f"id: {event.seq}\nevent: {event.verb}\ndata: ".encode() + text + b"\n\n"

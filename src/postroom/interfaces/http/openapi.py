@@ -167,7 +167,7 @@ def _example(inside: list[Parameter], operation: Operation) -> dict[str, Any]:
 
 def _answer(operation: Operation) -> dict[str, Any]:
     """A document in the vocabulary, with the names that this one always has."""
-    names = ["status", *operation.answer.names]
+    names = ["status", *operation.answer.every]
     return {"allOf": [{"$ref": _DOCUMENT}], "required": names}
 
 

@@ -43,11 +43,11 @@ def wants_objects(headers: Mapping[str, str]) -> bool:
     return OBJECTS in headers.get("accept", "")
 
 
-def written(result: Any, answer: Answer, headers: Mapping[str, str]) -> bytes:
+def written(result: Any, answer: Answer, arguments: Mapping[str, Any], headers: Mapping[str, str]) -> bytes:
     """The text of a result, as its reader wants it."""
     if wants_objects(headers):
         return as_json({"status": "00", "result": encoded(result)})
-    return as_json({"status": "00"} | answer.document(result))
+    return as_json({"status": "00"} | answer.document(result, arguments))
 
 
 async def answer(send: Send, status: int, body: bytes, more: list[Header] | None = None, *, ends: bool = True) -> None:

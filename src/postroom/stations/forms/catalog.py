@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from postroom.errors import FunctionUnknown, TypeUnknown
 from postroom.model.definitions import Definition, Loaded, nearest
@@ -23,6 +24,20 @@ class Edition:
 
     form: Form
     version: int
+
+    def as_dict(self) -> dict[str, Any]:
+        fields = [
+            {
+                "name": field.name,
+                "kind": field.kind,
+                "filled": field.rule,
+                "function": field.function,
+                "many": field.many,
+            }
+            for field in self.form.fields
+        ]
+        named = {"type": self.form.name, "version": self.version, "form_fields": fields}
+        return {**named, "indexes": list(self.form.indexes), "description": str(self.form)}
 
 
 class Forms:

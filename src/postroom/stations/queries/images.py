@@ -110,6 +110,11 @@ class Answer(Sequence[Image]):
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
 
+    def as_messages(self) -> dict[str, Any]:
+        """Of what was listed and not asked for."""
+        shape: dict[str, Any] = {"messages": [image.as_dict() for image in self]}
+        return {**shape, "damaged": list(self.damaged)} if self.damaged else shape
+
     def as_dict(self) -> dict[str, Any]:
         shape: dict[str, Any] = {"seq": self.seq, "images": [image.as_dict() for image in self]}
         return {**shape, "damaged": list(self.damaged)} if self.damaged else shape

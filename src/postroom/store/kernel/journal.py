@@ -194,6 +194,8 @@ class Event:
 
     def as_dict(self) -> dict[str, Any]:
         shape: dict[str, Any] = {
+            "seq": self.seq,
+            "key": self.key,
             "time": to_iso(self.time),
             "verb": self.verb,
             "from": place_of(self.source),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from postroom.limits import SEARCH_ROWS
 from postroom.store.kernel.session import StoreTable
@@ -33,6 +33,9 @@ class ImageTable(NamedTuple):
     query: int  # its number; 0 for a local one
     at: int
     images: int
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "type": self.type, "image_count": self.images, "seq": self.query or None}
 
 
 class KeptImage(NamedTuple):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from postroom.model.moment import to_datetime, to_iso
 from postroom.store.kernel.journal import JournaledTable
 
 _COLUMNS = "name, cron, zone, queue, body, format, properties, catch_up, due"
@@ -27,6 +28,10 @@ class Schedule(NamedTuple):
     properties: str
     catch_up: str
     due: int
+
+    def as_dict(self) -> dict[str, Any]:
+        due = to_iso(to_datetime(self.due))
+        return {"name": self.name, "cron": self.cron, "zone": self.zone, "queue": self.queue, "due": due}
 
 
 class Schedules(JournaledTable):
