@@ -310,6 +310,43 @@ def test_a_killed_server_under_64_clients(url: str) -> None:
     _kill_under_load(url, prepared(url), 64, 640)
 
 
+def test_a_server_stops_though_a_request_goes_on(sqlite_url: str) -> None:
+    """As a query that starts Spark does, which nobody can end."""
+    token = prepared(sqlite_url)
+    program = f"""
+import sys, time
+from postroom.interfaces.http import app, server
+from postroom.room.operations import RoomOperations
+app.STOP_SECONDS = server.STOP_SECONDS = 1.0
+def diagnose(self):
+    print("begun", flush=True)
+    time.sleep(3600)
+RoomOperations.diagnose = diagnose
+sys.argv = ["postroom", "serve", "--room", {sqlite_url!r}, "--port", "0"]
+from postroom.interfaces.cli.main import main
+main()
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        url = child.stdout.readline().split()[-1]
+        asking = threading.Thread(target=_asked, args=(url, token))
+        asking.start()
+        assert child.stdout.readline() == "begun\n"
+        child.send_signal(signal.SIGTERM)
+        try:
+            assert child.wait(60) == 0
+        finally:
+            child.kill()
+            asking.join(60)
+    with postroom.open(sqlite_url) as room:
+        assert not room.journal.verify().differences
+
+
+def _asked(url: str, token: str) -> None:
+    with suppress(httpx.HTTPError):
+        httpx.get(f"{url}/doctor", headers={"authorization": f"Bearer {token}"}, timeout=120, trust_env=False)
+
+
 def test_only_the_expected_socket_is_open(sqlite_url: str) -> None:
     prepared(sqlite_url)
     with process(sqlite_url, "--port", "0") as (child, url):

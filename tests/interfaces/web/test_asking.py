@@ -35,7 +35,7 @@ def test_what_is_done_is_told_and_kept_for_whoever_asked(askings: Askings) -> No
     assert askings.known("ann", asking.id) is asking
     assert asking.rows == 3
     assert askings.known("ben", asking.id) is None
-    askings.close()
+    assert askings.close(60)
 
 
 def test_what_is_stopped_ends_and_nobody_else_can_stop_it(askings: Askings) -> None:
@@ -60,7 +60,7 @@ def test_what_is_stopped_ends_and_nobody_else_can_stop_it(askings: Askings) -> N
     assert asking.result() is None  # for a page that was waiting for it
     assert asking.rows == 0
     assert askings.known("ann", asking.id) is None
-    askings.close()
+    assert askings.close(60)
 
 
 def test_an_error_is_told_whenever_one_asks(askings: Askings) -> None:
@@ -73,7 +73,7 @@ def test_an_error_is_told_whenever_one_asks(askings: Askings) -> None:
     for _ in range(2):
         with pytest.raises(StationUnknown):
             asking.result()
-    askings.close()
+    assert askings.close(60)
 
 
 def test_nobody_asks_for_more_than_so_much_at_once_and_close_ends_all(askings: Askings) -> None:
@@ -85,7 +85,7 @@ def test_nobody_asks_for_more_than_so_much_at_once_and_close_ends_all(askings: A
     with pytest.raises(TooManyRequests):
         askings.begin("ann", "", work)
     waits = askings.begin("ben", "", work)
-    askings.close()
+    assert askings.close(60)
     assert all(each.is_over for each in several)
     assert not waits.is_over  # it was never begun
 
@@ -100,4 +100,4 @@ def test_old_answers_are_forgotten(askings: Askings) -> None:
             pass
     assert askings.known("u", first.id) is None
     assert askings.known(last.user, last.id) is last
-    askings.close()
+    assert askings.close(60)

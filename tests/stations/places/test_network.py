@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -27,9 +28,10 @@ from postroom.errors import (
 )
 from postroom.room import Postroom
 from postroom.stations.mail import mail
-from postroom.stations.places.network import within
+from postroom.stations.places.network import CONTROL, within
 from postroom.stations.queries.query import Scope, _Query
 from postroom.stations.queries.reading import Plan
+from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.tracking import MAILBOXES
 
@@ -288,4 +290,47 @@ def test_a_call_that_does_not_come_back_is_left_behind() -> None:
         within(0.05, "n", forever.wait)
     forever.set()
     with pytest.raises(ZeroDivisionError):
-        within(1, "n", lambda: 1 // 0)
+        within(60, "n", lambda: 1 // 0)
+
+
+def test_a_connection_that_a_late_call_has_opened_is_closed_when_the_call_ends(room: Postroom) -> None:
+    node = next(each.name for each in room.stations.nodes() if each.name != CONTROL)
+    network = room._parts.network
+    for is_open in (False, True):
+        network._forget(node)
+        opened, over, used = threading.Event(), threading.Event(), []
+        if is_open:
+            network.store(node)
+
+        def work(opened: threading.Event = opened, over: threading.Event = over, used: list[Store] = used) -> None:
+            used.append(network.store(node))
+            opened.set()
+            over.wait(60)
+
+        with pytest.raises(NodeDown):
+            network.ask(node, 0.5 if is_open else 2.0, work)
+        assert opened.wait(60)
+        over.set()
+        end = time.monotonic() + 60
+        while not used[0].stopped:
+            assert time.monotonic() < end, f"the connection stays open (open before: {is_open})"
+            time.sleep(0.01)
+        assert network.look(node, lambda tx: tx.nodes.membership() is not None), "the next call has a new one"
+
+
+def test_a_call_that_ends_as_its_time_does_is_answered_or_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread has done its work, and is not yet gone."""
+
+    class Lingering(threading.Thread):
+        def join(self, timeout: float | None = None) -> None:
+            super().join()
+
+        def is_alive(self) -> bool:
+            return True
+
+    monkeypatch.setattr(threading, "Thread", Lingering)
+    dropped: list[int] = []
+    answered: list[int] = []
+    with suppress(NodeDown):
+        answered.append(within(60, "n", lambda: 1, lambda: lambda: dropped.append(1)))
+    assert answered or dropped

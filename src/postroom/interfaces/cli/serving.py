@@ -90,9 +90,13 @@ def serve(
         with ExitStack() as stack:
             beside = _beside(stack, room, places)
             stack.enter_context(_engine(url, run, master, spark_settings(conf)))
-            serve(room, places.http, partial(_listening, places, beside), rate, log, list(beside.values()))
+            listening = partial(_listening, places, beside)
+            places.is_left = not serve(room, places.http, listening, rate, log, list(beside.values()))
 
     Lasting(partial(open_room, url)).run(work)
+    if places.is_left:  # the interpreter would wait for its threads; the room is closed, and Java ends with its input
+        sys.stdout.flush()
+        os._exit(0)
 
 
 @dataclass
@@ -103,6 +107,7 @@ class _Places:
     stomp: int | None
     session: str | None
     told: bool = False
+    is_left: bool = False  # whether a request goes on in a thread
 
 
 def _beside(stack: ExitStack, room: Postroom, places: _Places) -> dict[str, Any]:

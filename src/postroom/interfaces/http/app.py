@@ -7,7 +7,6 @@ import logging
 import os
 import secrets
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
@@ -49,6 +48,7 @@ from postroom.interfaces.http.operations import TAKING
 from postroom.interfaces.http.pace import Pace
 from postroom.interfaces.http.plain_sends import PlainSend
 from postroom.interfaces.http.repeats import Repeats
+from postroom.interfaces.http.request_threads import RequestThreads
 from postroom.interfaces.http.requests import Disconnected, MethodWrong
 from postroom.interfaces.http.responses import Header, Send, answer, as_json, written
 from postroom.interfaces.http.sends import Sends
@@ -61,6 +61,7 @@ from postroom.limits import (
     LONG_POLL_SECONDS_MAX,
     REQUEST_QUEUE_MAX,
     REQUESTS_AT_ONCE,
+    STOP_SECONDS,
     USER_REQUESTS_PER_SECOND,
 )
 from postroom.queues.verbs import Verbs
@@ -68,6 +69,7 @@ from postroom.room import Postroom
 
 log = logging.getLogger("postroom.http")
 Scope = Mapping[str, Any]
+_LEAST_SECONDS = 1.0  # for what has not ended, if all of the time is over
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ class Interface:
         self._rate = rate  # requests of one user in a second
         self.ready = False
         self._started = False
+        self.is_left = False  # whether something goes on in a thread that nobody waited for any more
         self._streams = Streams(self)
         self._beside = beside  # others that serve the room in the same process
 
@@ -113,9 +116,10 @@ class Interface:
         room = self.room
         self._callers = Callers(room)
         self._others: dict[str, Verbs] = {}
-        self._pool = ThreadPoolExecutor(REQUESTS_AT_ONCE, "postroom-request")
+        self._pool = RequestThreads(REQUESTS_AT_ONCE, "postroom-request")
         self._inside_now = 0
         self._stopping = False
+        self._stop_by = 0.0
         self._departures: set[asyncio.Task[bool]] = set()
         self._shared: dict[Hashable, asyncio.Future[Any]] = {}
         self._changes = Changes(room, self._callers.refresh)
@@ -134,25 +138,33 @@ class Interface:
         self.ready = True
 
     async def stop(self) -> None:
-        """End what was begun; the room stays open."""
+        """End what was begun; the room stays open. What takes too long, as the start of Spark, is left behind."""
         if not self._started:
             return
+        end = self._stop_by or monotonic() + STOP_SECONDS
+
+        def left() -> float:
+            return max(_LEAST_SECONDS, end - monotonic())
+
         self.ready = self._started = False
         self.tail.close()
         self.spheres.close()
         await asyncio.to_thread(self._mounted.stop)
-        await asyncio.to_thread(self._site.close)
+        pages_ended = await asyncio.to_thread(lambda: self._site.close(left()))
         await self._audit.close()
         if self._telemetry is not None:
             await asyncio.to_thread(self._telemetry.close)
         await asyncio.to_thread(self._changes.close)
         await asyncio.to_thread(self._sends.close)
-        await asyncio.to_thread(self._pool.shutdown)
+        self.is_left = not await asyncio.to_thread(lambda: self._pool.end(left())) or not pages_ended
+        if self.is_left:
+            log.warning("stopped, though not all that was asked for has ended")
 
     def end_waiting(self) -> None:
         """Whoever waits or follows is told that there is nothing more: the server stops; called in its loop."""
         if self._started and not self._stopping:
             self._stopping, self.ready = True, False
+            self._stop_by = monotonic() + STOP_SECONDS
             self._changes.wake()
             self.tail.end()
             for departure in list(self._departures):

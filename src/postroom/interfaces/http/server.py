@@ -233,21 +233,24 @@ def serve(
     rate: float = USER_REQUESTS_PER_SECOND,
     log: str = "text",
     beside: Sequence[Beside] = (),
-) -> None:
-    """Serve until a signal ends it: SIGTERM or SIGINT lets what is under way be finished.
+) -> bool:
+    """Serve until a signal ends it: SIGTERM or SIGINT lets what is under way be finished, within a time.
 
     ``listening`` is called with the URL when requests are taken. ``beside`` serve the same room in other ways.
-    Raises the room's error if the room has stopped, as it does without its database.
+    Raises the room's error if the room has stopped, as it does without its database. Answers with whether all that was
+    under way has ended: if not, a thread goes on, and would keep the interpreter from its end.
     """
     check(room, where)
     with bound(where) as listener:
         at = Listening(where.host, listener.getsockname()[1], where.certificate, where.key)
-        server = Server(_config(Interface(room, rate, beside), where, log))
+        interface = Interface(room, rate, beside)
+        server = Server(_config(interface, where, log))
         server.config.load()
         listening(at.url)
         with _signals_taken():
             server.run(sockets=[listener])
     room.store.check_usable()
+    return not interface.is_left
 
 
 @contextmanager

@@ -10,10 +10,11 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sized
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from typing import Any
 
 from postroom.errors import TooManyRequests
+from postroom.interfaces.http.request_threads import RequestThreads
 from postroom.limits import ASKING_SECONDS, ASKINGS_AT_ONCE, ASKINGS_KEPT_MAX, ASKINGS_KEPT_ROWS_MAX, ASKINGS_OF_ONE
 from postroom.model.progress import OnProgress
 
@@ -92,7 +93,7 @@ class Askings:
     """All that is being done for pages of one server, and what came of it."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(ASKINGS_AT_ONCE, thread_name_prefix="postroom-asking")
+        self._pool = RequestThreads(ASKINGS_AT_ONCE, "postroom-asking")
         self._lock = threading.Lock()
         self._known: OrderedDict[str, Asking] = OrderedDict()
 
@@ -133,10 +134,10 @@ class Askings:
             rows -= asking.rows
             del self._known[asking.id]
 
-    def close(self) -> None:
-        """Stop everything, and wait for it."""
+    def close(self, seconds: float) -> bool:
+        """Stop everything; answers with whether it has ended in this time."""
         with self._lock:
             for asking in self._known.values():
                 asking.stop()
             self._known.clear()
-        self._pool.shutdown(cancel_futures=True)
+        return self._pool.end(seconds)

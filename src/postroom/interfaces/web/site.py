@@ -46,10 +46,10 @@ class Site:
     def has(self, path: str) -> bool:
         return path == "/" or path == ROOT or path.startswith(f"{ROOT}/")
 
-    def close(self) -> None:
-        """End what is still being done for pages; what the room is asked by them is over then."""
+    def close(self, seconds: float) -> bool:
+        """End what is still being done for pages; answers with whether it has ended in this time."""
         self._counting.close()
-        self._askings.close()
+        return self._askings.close(seconds)
 
     async def __call__(self, scope: Scope, path: str, receive: Any, send: Send) -> None:
         if path == "/":

@@ -248,9 +248,13 @@ class Network:
         """Do something at a node that may never answer; then the next call goes to a new connection."""
         if node == CONTROL:
             return work()
-        known = self._open.get(node)
+
+        def drop() -> Callable[[], None]:
+            present = self._open.pop(node, None)  # it may have been opened by this very call
+            return lambda: None if present is None else present[1].close()
+
         try:
-            return within(seconds, node, work, late=lambda: known[1].close() if known else None)
+            return within(seconds, node, work, drop)
         except NodeDown:
             self._open.pop(node, None)
             raise
@@ -388,28 +392,34 @@ def _join(tx: Transaction, node: Node, head: int, latest: int) -> None:
     tx.tracking.begin_behind(latest)
 
 
-def within(seconds: float, node: str, work: Callable[[], T], late: Callable[[], None] | None = None) -> T:
+def within(seconds: float, node: str, work: Callable[[], T], drop: Callable[[], Callable[[], None]] | None = None) -> T:
     """Do something at a node; one that does not answer in time is down, and its call is left behind.
 
-    ``late`` is done if the answer comes after all, and nobody waits for it.
+    ``drop`` is called then, and gives up what the call uses; what it answers with is done when the call has ended.
     """
     answer: list[T] = []
-    gone = threading.Event()
     failure: list[BaseException] = []
+    dropped: list[Callable[[], None]] = []
+    deciding = threading.Lock()  # a call has ended in time, or it is dropped: never neither
 
     def call() -> None:
         try:
             answer.append(work())
         except BaseException as error:
             failure.append(error)
-        if gone.is_set() and late is not None:
-            late()
+        with deciding:
+            ended.set()
+        for end in dropped:
+            end()
 
-    thread = threading.Thread(target=call, daemon=True, name=f"node {node}")
-    thread.start()
-    thread.join(seconds)
-    if thread.is_alive():
-        gone.set()
+    ended = threading.Event()
+    threading.Thread(target=call, daemon=True, name=f"node {node}").start()
+    ended.wait(seconds)
+    with deciding:
+        is_late = not ended.is_set()
+        if is_late and drop is not None:
+            dropped.append(drop())
+    if is_late:
         raise NodeDown(node=node, why=f"no answer for {seconds:g} s")
     if failure:
         if isinstance(failure[0], StoreError):
