@@ -30,6 +30,9 @@ CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance,
 #: They end what the others need, or take long: the other tests of this folder have them.
 LEFT_OUT = {"access.revoke_token", "access.withdraw", "queues.receive", "spheres.compensate", "station.sql"}
 
+#: The whole, in parts that can be run one by one.
+PARTS = 6
+
 
 def _ask(served: Served, operation: Any, examples: int) -> int:
     """Requests to one operation, each with a token, and without; answers with how many."""
@@ -69,12 +72,13 @@ def _strategies(operation: Any) -> list[Any]:
     return found
 
 
-def _whole(world: World, examples: int) -> tuple[int, int]:
+def _whole(world: World, examples: int, part: int = 0, parts: int = 1) -> tuple[int, int]:
     served, _ = world
     schema = schemathesis.openapi.from_dict(openapi.document())
     operations: list[Any] = [each.ok() for each in schema.get_all_operations() if isinstance(each, Ok)]
     assert len(operations) == len(OPERATIONS) + len(STREAMS), "none is forgotten"
     operations = [each for each in operations if not each.definition.raw["operationId"].startswith("streams.")]
+    operations = operations[part::parts]
     asked = 0
     for operation in operations:
         if operation.definition.raw["operationId"] not in LEFT_OUT:
@@ -90,6 +94,8 @@ def test_a_slice_of_requests_to_every_operation(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_many_requests_to_every_operation(world: World) -> None:
-    operations, asked = _whole(world, 200)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_many_requests_to_every_operation(world: World, part: int) -> None:
+    operations, asked = _whole(world, 200, part, PARTS)
+    print(f"{asked} requests to {operations} operations")
     assert asked >= 50 * (operations - len(LEFT_OUT))
