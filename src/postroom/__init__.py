@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from postroom.model.tables import Table
     from postroom.model.types import Field, Kind, MessageType
     from postroom.queues.hierarchy import Level
-    from postroom.queues.leased import Leased, LeasedMessage
+    from postroom.queues.leased import Leased, LeasedMessage, LeaseShown
     from postroom.queues.relocating import Relocated
     from postroom.queues.results import Accepted, Distributed, Held, Listing, Received, Sent, SentMany
     from postroom.queues.sessions import QueueSession
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from postroom.stations.mail.story import Story
     from postroom.stations.places.network import NodeShown
     from postroom.stations.procedures.catalog import KeptProcedure
-    from postroom.stations.procedures.inspection import ProcedureExplained, WaitingSets
+    from postroom.stations.procedures.inspection import ProcedureErrors, ProcedureExplained, WaitingSets
     from postroom.stations.queries.images import Answer, Image
     from postroom.stations.station import InventoryItem, Station, WaitingMail
     from postroom.store.kernel.archive_folder import ArchiveFolder
@@ -109,6 +109,7 @@ __all__ = [
     "InventoryItem",
     "KeptProcedure",
     "Kind",
+    "LeaseShown",
     "Leased",
     "LeasedMessage",
     "Level",
@@ -125,6 +126,7 @@ __all__ = [
     "Policy",
     "Postroom",
     "PostroomError",
+    "ProcedureErrors",
     "ProcedureExplained",
     "Progress",
     "QueueHandle",
@@ -209,6 +211,7 @@ _HOME = {
     "Overview": "room.overview",
     "Postroom": "room",
     "PostroomError": "errors",
+    "ProcedureErrors": "stations.procedures.inspection",
     "ProcedureExplained": "stations.procedures.inspection",
     "QueueHandle": "room",
     "Workers": "queues.working",
@@ -218,6 +221,7 @@ _HOME = {
     "SourceShown": "queues.sources",
     "Progress": "queues.working",
     "Policy": "store.kernel.policies",
+    "LeaseShown": "queues.leased",
     "LeasedMessage": "queues.leased",
     "Leased": "queues.leased",
     "Received": "queues.results",

@@ -234,6 +234,7 @@ CAUSES_OPEN_MAX: Final = 30  # messages of a story up to which all of it is unfo
 DRAWN_SPACES_MAX: Final = 60  # of a graph that is drawn as a picture; a greater one is a table only
 PROCEDURE_SKETCHES_SHOWN: Final = 100  # of a procedure that is edited on a page
 META_EVENTS_SHOWN: Final = 20  # of the changes of a graph on a page
+LEASES_SHOWN: Final = 1_000  # that are told at once, unless one asks for more
 FAILURES_SHOWN_MAX: Final = 2_000  # of each queue for errors or dead letters that a page groups
 NOTICES_MAX: Final = 1_000  # that wait for the next page of a session
 REQUEST_BYTES_MAX: Final = 16 * 1024 * 1024  # of a request; a body may need four times its size as JSON

@@ -90,6 +90,7 @@ class AsyncStations(Part):
     remove_procedure = call(RoomStations.remove_procedure)
     secure_nodes = call(RoomStations.secure_nodes)
     waiting = call(RoomStations.waiting)
+    procedure_errors = call(RoomStations.procedure_errors)
 
 
 class AsyncSpheres(Part):

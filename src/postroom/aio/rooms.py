@@ -244,6 +244,7 @@ class AsyncConsumers(Part):
     policy = call(RoomConsumers.policy)
     purge = long(RoomConsumers.purge)
     redrive = long(RoomConsumers.redrive)
+    leases = call(RoomConsumers.leases)
     reset_policy = call(RoomConsumers.reset_policy)
     run = long(RoomConsumers.run)
     schedule = call(RoomConsumers.schedule)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
@@ -19,6 +20,25 @@ class Leases(Protocol):
     def release(self, fence: int, delay: float = 0.0) -> None: ...
     def extend(self, fences: Sequence[int], seconds: float) -> int: ...
     def fail(self, fence: int, reason: str, *, final: bool = False) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseShown:
+    """A lease as it stands: of which message, and who has it until when."""
+
+    lease: int
+    key: str
+    queue: str
+    by: str  # who has received the message
+    owner: str  # the process with which the lease ends; empty if only its time ends it
+    since: datetime
+    until: datetime
+    attempts: int
+
+    def as_dict(self) -> dict[str, Any]:
+        names = ("lease", "key", "queue", "by", "attempts")
+        times = {"since": to_iso(self.since), "until": to_iso(self.until)}
+        return {name: getattr(self, name) for name in names} | {"owner": self.owner or None} | times
 
 
 @check_methods

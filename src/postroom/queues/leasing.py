@@ -17,6 +17,7 @@ from postroom.engine.spheres import withdraw
 from postroom.errors import ArgumentInvalid, LeaseOver, MessageCorrupt, QueueHeld, QueueLocked, StoreCorrupt
 from postroom.limits import (
     DELAY_SECONDS_MAX,
+    INT_MAX,
     LEASE_SECONDS_MAX,
     LEASES_MAX,
     OWNERS_LOOK_SECONDS,
@@ -27,15 +28,16 @@ from postroom.limits import (
 from postroom.model.body import storable
 from postroom.model.key import key_text
 from postroom.model.message import IN_SPHERE, Message, Stored
-from postroom.model.moment import in_microseconds
+from postroom.model.moment import in_microseconds, to_datetime
 from postroom.queues import locks, returning, selecting
 from postroom.queues.addressing import Names, names_of, queues_of, shown, unowned
-from postroom.queues.leased import LeasedMessage
+from postroom.queues.leased import LeasedMessage, LeaseShown
 from postroom.queues.locks import User
 from postroom.queues.selectors import Selector
 from postroom.store.kernel.base import Lent, Store
+from postroom.store.kernel.deliveries import Delivery
 from postroom.store.kernel.message_rows import State
-from postroom.store.kernel.owner import process_token
+from postroom.store.kernel.owner import described, process_token
 from postroom.store.kernel.policies import STRICT, Policy
 from postroom.store.kernel.queues import MEND, Hold, Queue
 from postroom.store.kernel.transaction import Transaction
@@ -429,6 +431,20 @@ class Leasing:
 
         return self._store.read(work)
 
+    def shown(self, after: int, limit: int) -> list[LeaseShown]:
+        """Leases in the order in which they began."""
+        if not 0 <= after < 2**63:
+            raise ArgumentInvalid(argument="after", why="the number of a lease is expected")
+        if not 1 <= limit <= INT_MAX:
+            raise ArgumentInvalid(argument="limit", why="at least 1")
+
+        def work(tx: Transaction) -> list[LeaseShown]:
+            several = tx.deliveries.after(after, limit)
+            attempts = tx.deliveries.attempts([delivery.message for delivery in several])
+            return [_shown(tx, delivery, attempts.get(delivery.message, 0)) for delivery in several]
+
+        return self._store.read(work)
+
     def each(
         self, queue: Names, *, seconds: float | None, wait: float | None, where: Selector | None = None
     ) -> Iterator[LeasedMessage]:
@@ -462,6 +478,22 @@ class Leasing:
         """Give back what this user has leased and not ended: nobody could end it any more."""
         if self._held:
             self.release_each(sorted(self._held))
+
+
+def _shown(tx: Transaction, delivery: Delivery, attempts: int) -> LeaseShown:
+    """Its number is that of the line of the journal by which it began."""
+    began = tx.journal.time_of(delivery.fence)
+    until = to_datetime(delivery.until)
+    return LeaseShown(
+        delivery.fence,
+        key_text(delivery.message),
+        tx.queues.to_read(delivery.queue).name,
+        tx.journal.actor_of(delivery.fence) or "",
+        described(delivery.owner) if delivery.owner else "",
+        until if began is None else to_datetime(began),
+        until,
+        attempts,
+    )
 
 
 def _queue_of(tx: Transaction, stored: Stored) -> int:

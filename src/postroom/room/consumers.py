@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from typing import Any, Literal, TypedDict, Unpack
 
 from postroom.errors import ArgumentInvalid
+from postroom.limits import LEASES_SHOWN
 from postroom.model.body import Format
 from postroom.model.cron import Cron
 from postroom.model.message import Draft, Value
 from postroom.queues.addressing import said
-from postroom.queues.leased import LeasedMessage
+from postroom.queues.leased import LeasedMessage, LeaseShown
 from postroom.queues.leasing import NOBODY
 from postroom.queues.relocating import Edit, Relocated
 from postroom.queues.selectors import Selector
@@ -139,6 +140,13 @@ class RoomConsumers(RoomPart):
     def lease(self, number: int) -> LeasedMessage:
         """A message that is leased, by the number of its lease: to end it elsewhere than it was received."""
         return self._parts.leasing.find(number)
+
+    def leases(self, *, after: int = 0, limit: int = LEASES_SHOWN) -> list[LeaseShown]:
+        """The messages that are leased: who has which until when, those that began first at the front.
+
+        With the number of the last one as ``after``, the next ones.
+        """
+        return self._parts.leasing.shown(after, limit)
 
     def policy(self, *queue: str) -> dict[str, Policy]:
         """How messages are delivered, of a queue or of each queue below a level."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from postroom.stations.counters.stage import CounterShown
     from postroom.stations.forms.catalog import Edition
     from postroom.stations.procedures.catalog import KeptProcedure
-    from postroom.stations.procedures.inspection import WaitingSets
+    from postroom.stations.procedures.inspection import ProcedureErrors, WaitingSets
     from postroom.stations.station import Station
 
 Result = TypeVar("Result")
@@ -164,6 +164,15 @@ class RoomStations(RoomPart):
         from postroom.stations.procedures.inspection import waiting_sets
 
         return waiting_sets(self._parts.network, self._parts.procedures, procedure, limit, station)
+
+    def procedure_errors(self) -> ProcedureErrors:
+        """What procedures could not do, as it stands in the dossiers ``errors`` of all stations. Oldest first.
+
+        Nodes that do not answer are named in ``missing``.
+        """
+        from postroom.stations.procedures.inspection import procedure_errors
+
+        return procedure_errors(self._parts.network)
 
     def counters(self) -> list[CounterShown]:
         """Every counter, the number of waiting messages, and why if it does nothing."""

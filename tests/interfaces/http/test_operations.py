@@ -13,6 +13,7 @@ import httpx
 import pytest
 from jsonschema import Draft202012Validator
 
+import postroom
 from postroom.interfaces.http.openapi import identifier
 from postroom.interfaces.http.operation import ANY, Operation
 from postroom.interfaces.http.operations import OPERATIONS, PARTS
@@ -21,6 +22,8 @@ from postroom.room.identity import VERBS
 
 from .conftest import Served
 
+#: They take their time, or need a database, in tests of their own.
+ELSEWHERE = ("station.sql", "spheres.compensate", "spheres.settle_database")
 World = tuple[Served, Callable[[str], Any]]
 
 
@@ -58,7 +61,7 @@ def test_every_example_is_answered_with_what_is_promised(world: World) -> None:
     with served.client() as client:
         described = client.get("/openapi.json").json()
         for operation in OPERATIONS:
-            if operation.name in ("station.sql", "spheres.compensate"):  # they take their time, in tests of their own
+            if operation.name in ELSEWHERE:
                 continue
             response = request(client, operation, known)
             document = response.json()
@@ -77,6 +80,48 @@ def test_the_example_of_a_check_of_spheres(here: Served) -> None:
         told = request(client, operation, lambda text: text)
     assert told.status_code == 200, told.text
     assert set(operation.answer.names) <= set(told.json())
+
+
+def test_a_database_is_settled(here: Served, postgres_url: str) -> None:
+    with here.client() as client, postroom.open(here.url, token=here.token) as remote:
+        settled = client.post("/spheres/settle", json={"url": postgres_url})
+        assert (settled.status_code, settled.json()) == (200, {"status": "00", "settled": {}})
+        assert remote.spheres.settle_database(postgres_url) == {}
+        for wrong in ("", "nonsense", "sqlite:///x.db", "postgresql://nobody@127.0.0.1:1/nowhere"):
+            refused = client.post("/spheres/settle", json={"url": wrong})
+            assert 400 <= refused.status_code < 600, wrong
+            assert refused.headers["content-type"] == "application/problem+json"
+            assert refused.json()["code"] != "server-failed", wrong
+
+
+def test_the_sessions_of_a_user_are_ended(here: Served) -> None:
+    here.room.flows.add_principal("ann", "secret")
+    token = here.room.access.sign_in("ann", "secret")
+    with here.client() as client:
+        assert client.delete("/sessions/ann").json() == {"status": "00", "session_count": 1}
+        assert not here.room.access.is_signed_in("ann", token)
+        assert client.delete("/sessions/ann").json()["session_count"] == 0
+
+
+def test_leases_are_told_with_who_has_them(here: Served) -> None:
+    here.room.queues.create("orders")
+    for number in range(3):
+        here.room.send("orders", f"order {number}")
+    with here.client() as client, postroom.open(here.url, token=here.token) as remote:
+        assert client.get("/leases").json()["leased"] == []
+        leased = client.post("/queues/orders/lease", json={"count": 3, "lease": 60}).json()["messages"]
+        told = client.get("/leases").json()["leased"]
+        assert [(each["lease"], each["key"], each["until"]) for each in told] == [
+            (each["lease"], each["key"], each["until"]) for each in leased
+        ]
+        assert {(each["queue"], each["by"], each["attempts"]) for each in told} == {("orders", "boss", 1)}
+        assert all(each["since"] < each["until"] for each in told)
+        first, *rest = remote.consumers.leases()
+        assert remote.consumers.leases(after=first.lease, limit=1) == rest[:1]
+        for wrong in ({"after": -1}, {"limit": 0}, {"after": 2**63}):
+            assert client.get("/leases", params=wrong).status_code == 400
+        remote.consumers.lease(first.lease).release()
+        assert remote.consumers.leases() == rest
 
 
 @pytest.mark.slow

@@ -168,7 +168,7 @@ def test_what_cannot_be_done_from_afar_says_so(here: Served) -> None:
             lambda: remote.journal.archive(timedelta(days=1), "x"),
             lambda: remote.stations.login("John", "secret"),
             lambda: remote.stations.add_node("north", "north.db"),
-            lambda: remote.spheres.settle_database("postgresql:///x"),
+            lambda: remote.spheres.settle(None),
             lambda: remote.client("boss").present(),
             lambda: remote.station("John").forms,
             lambda: remote.gateways.http_app(),

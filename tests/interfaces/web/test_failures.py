@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import pytest
 from tests.interfaces.http.conftest import Served
-from tests.interfaces.web.conftest import Browser, ask, browser, fail
+from tests.interfaces.web.conftest import PASSWORD, Browser, ask, browser, fail, finished
 from tests.interfaces.web.test_desk import PAYLOADS, Shape
 
 from postroom.interfaces.web.failures import causes, failures
@@ -16,6 +18,120 @@ from postroom.room import Postroom
 
 def answers(room: Postroom) -> list[str]:
     return [message.body for message in room.queues.peek("answers")]
+
+
+def tried_of(page: httpx.Response) -> str:
+    """What a page that shows a dry run has to say for the retry."""
+    return re.findall(r'name="tried" value="(\w+)"', page.text)[0]
+
+
+def retried(visitor: Browser, key: str, body: str) -> httpx.Response:
+    """A dry run, and then what was tried."""
+    tried = visitor.post("/failures", do="try", key=key, body=body)
+    return visitor.post("/failures", do="retry", key=key, body=body, tried=tried_of(tried))
+
+
+def all_tried(visitor: Browser, key: str, **edit: str) -> tuple[str, str]:
+    """A dry run of all: its address, and what came of it."""
+    begun = visitor.post("/failures", do="try-all", key=key, **edit)
+    return f"/failures?{begun.url.query.decode()}", finished(visitor, begun)
+
+
+def test_nothing_is_sent_again_without_a_dry_run_of_what_is_sent(shop: Served, operator: Browser) -> None:
+    keys = fail(shop.room, "many", "few")
+    assert "Retry this one" not in operator.get(f"/failures?key={keys[0]}").text
+    untried = operator.post("/failures", do="retry", key=keys[0], body=ask("4"))
+    assert untried.status_code == 409
+    assert "&lt;answer&gt;5&lt;/answer&gt;" in untried.text  # it was tried instead
+    failing = operator.post("/failures", do="try", key=keys[0], body=ask("none"))
+    assert 'name="tried"' not in failing.text
+    other = operator.post("/failures", do="retry", key=keys[0], body=ask("6"), tried=tried_of(untried))
+    assert other.status_code == 409  # it was edited after the dry run
+    another = operator.post("/failures", do="retry", key=keys[1], body=ask("4"), tried=tried_of(untried))
+    assert another.status_code == 409
+    for asked in ("", "?asked=x"):
+        assert operator.post(f"/failures{asked}", do="retry-all", key=keys[0]).status_code == 400
+    address, _ = all_tried(operator, keys[0], find="many", put="4")
+    assert operator.post(address, do="retry-all", key=keys[0], find="few", put="4").status_code == 400
+    assert [each.key for each in failures(shop.room)] == keys
+
+
+def test_all_of_a_cause_are_tried_however_many(
+    shop: Served, operator: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroom.interfaces.web.visit.DESK_ROWS", 2)
+    keys = fail(shop.room, *(f"{number},0" for number in range(5)))
+    address, tried = all_tried(operator, keys[0], find=",0", put="0")
+    assert "5 work" in tried
+    assert "Sent 5 again:" in operator.post(address, do="retry-all", key=keys[0], find=",0", put="0").text
+
+
+def test_what_is_not_grouped_is_told_and_the_next_page_has_it(
+    shop: Served, operator: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroom.interfaces.web.failures.FAILURES_SHOWN_MAX", 3)
+    keys = fail(shop.room, *(f"{number},0" for number in range(5)))
+    first = operator.get("/failures").text
+    assert keys[2] in plain(first)
+    assert keys[3] not in plain(first)
+    assert "has 5 messages" in plain(first)
+    (there,) = re.findall(r'href="/web(/failures\?of=errors[^"]*)"', first)
+    rest = operator.get(there.replace("&amp;", "&"))
+    assert (keys[2] in plain(rest.text), keys[3] in plain(rest.text), keys[4] in plain(rest.text)) == (
+        False,
+        True,
+        True,
+    )
+    assert "has 5 messages" not in plain(rest.text)
+
+
+def plain(page: str) -> str:
+    """The text of a page."""
+    return " ".join(re.sub(r"<[^>]*>", "", page).split())
+
+
+REPAIR = """type REPAIR
+| No: ________   KEY: ___________ |
+| Way: __________________________ |
+field No  int    required
+field KEY key    automatic
+field Way string free
+"""
+SEND_OFF = """procedure send_off at Ann
+  precondition repair : REPAIR
+    No: > 10
+  destination off on repair copy 0 ship ?repair.Way
+"""
+
+
+def test_what_a_procedure_could_not_do_is_a_failure_too(shop: Served, operator: Browser, tmp_path: Path) -> None:
+    room = shop.room
+    for name in ("Ann", "Ben"):
+        room.stations.add(name, PASSWORD)
+    for name, text in (("repair.form", REPAIR), ("send_off.form", SEND_OFF)):
+        (tmp_path / name).write_text(text)
+        room.load(tmp_path / name)
+    room.stations.enable_procedure("send_off")
+    key = room.stations.admitted("Ann").create("REPAIR", No=11, Way="Nowhere")
+    room.run(until_idle=True)
+    (error,) = room.stations.procedure_errors()
+    assert (error.station, error.procedure, error.messages) == ("Ann", "send_off", (key,))
+    (failed,) = failures(room)
+    assert (failed.key, failed.what, failed.forms) == (error.key, error.description, (key,))
+    shown = operator.get("/failures").text
+    for said in (error.code, "procedure send_off", f"/web/desk/Ann/forms/{key}"):
+        assert said in shown
+    for action in ("try", "retry", "try-all", "retry-all"):  # it is nothing that was sent
+        assert operator.post("/failures", do=action, key=error.key, body="x").status_code in (400, 404)
+    looker = browser(shop.url)
+    looker.sign_in("looker")
+    assert looker.post("/failures", do="done", key=error.key, station="Ann").status_code == 403
+    looker.client.close()
+    room.stations.admitted("Ann").modify(key, Way="Ben")  # whoever writes on it offers it again
+    room.run(until_idle=True)
+    assert [item.image.key for item in room.stations.admitted("Ben").inventory(mail=True)] == [key]
+    assert "out of the dossier" in operator.post("/failures", do="done", key=error.key, station="Ann").text
+    assert failures(room) == []
 
 
 def test_a_failure_is_found_edited_tried_and_sent_again_once(shop: Served, operator: Browser) -> None:
@@ -36,9 +152,10 @@ def test_a_failure_is_found_edited_tried_and_sent_again_once(shop: Served, opera
     assert "&lt;answer&gt;5&lt;/answer&gt;" in works.text
     assert ask("4").replace("<", "&lt;").replace(">", "&gt;") in works.text  # it is still in the field
     assert room.journal.last(1)[0].seq == journal  # nothing was changed
-    done = operator.post(f"/failures?key={keys[1]}", do="retry", key=keys[1], body=ask("4"))
+    retry = {"do": "retry", "key": keys[1], "body": ask("4"), "tried": tried_of(works)}
+    done = operator.post(f"/failures?key={keys[1]}", **retry)
     assert "Sent again to stock." in done.text
-    again = operator.post(f"/failures?key={keys[1]}", do="retry", key=keys[1], body=ask("4"))
+    again = operator.post(f"/failures?key={keys[1]}", **retry)
     assert again.status_code == 410
     assert "Nothing was changed" in again.text
     room.run(until_idle=True)
@@ -52,26 +169,27 @@ def test_a_failure_is_found_edited_tried_and_sent_again_once(shop: Served, opera
 def test_what_does_not_fit_is_refused_and_nothing_is_changed(shop: Served, operator: Browser) -> None:
     (key,) = fail(shop.room, "many")
     for action in ("try", "retry"):
-        refused = operator.post("/failures", do=action, key=key, body="<ask>")
+        refused = operator.post("/failures", do=action, key=key, body="<ask>")  # it cannot be tried
         assert refused.status_code == 400
         assert "Nothing was changed" in refused.text
     assert operator.post("/failures", do="retry", key="99999.99999", body="x").status_code == 404
     sound = shop.room.send("answers", "<ok/>").key
     assert operator.post("/failures", do="retry", key=sound, body="x").status_code == 400
     shop.room.queues.set_password("stock", password="key")
+    tried = tried_of(operator.post("/failures", do="try", key=key, body=ask("1")))
     shop.room.queues.disable("stock", password="key")
-    held = operator.post("/failures", do="retry", key=key, body=ask("1"))
+    held = operator.post("/failures", do="retry", key=key, body=ask("1"), tried=tried)
     assert held.status_code == 409
     assert [each.key for each in failures(shop.room)] == [key]
 
 
 def test_all_of_a_cause_get_the_same_edit_and_the_rest_stays(shop: Served, operator: Browser) -> None:
     keys = fail(shop.room, "1,0", "2,0", "many")
-    tried = operator.post("/failures", do="try-all", key=keys[0], find=",0", put="0").text
+    address, tried = all_tried(operator, keys[0], find=",0", put="0")
     assert "2 work" in tried
     assert "1 do not" in tried
-    done = operator.post("/failures", do="retry-all", key=keys[0], find=",0", put="0")
-    assert "Sent 2 again, 1 were not" in done.text
+    done = operator.post(address, do="retry-all", key=keys[0], find=",0", put="0")
+    assert "Sent 2 again, 1 was not" in done.text
     shop.room.run(until_idle=True)
     assert answers(shop.room) == ["<answer>11</answer>", "<answer>21</answer>"]
     assert [each.key for each in failures(shop.room)] == [keys[2]]
@@ -89,7 +207,7 @@ def test_dead_letters_are_failures_too(shop: Served, operator: Browser) -> None:
     assert "no paper in tray" in operator.get("/failures").text
     tried = operator.post("/failures", do="try", key=failed.key, body='{"n": 2}').text
     assert "No rule watches work" in tried
-    assert "Sent again to work." in operator.post("/failures", do="retry", key=failed.key, body='{"n": 2}').text
+    assert "Sent again to work." in retried(operator, failed.key, '{"n": 2}').text
     (message,) = room.queues.peek("work")
     assert (message.value, dict(message.properties)) == ({"n": 2}, {"colour": "red"})
 
@@ -105,7 +223,8 @@ def test_who_may_only_look_sends_nothing_and_who_may_nothing_sees_nothing(shop: 
     for action in ("try", "retry", "try-all", "retry-all", "effect"):
         for visitor in (looker, nobody):
             answer = visitor.post("/failures", do=action, key=key, body=ask("1"), effect=1)
-            assert answer.status_code == 403, action
+            was_tried = action != "retry-all" or visitor is nobody  # nobody who may not has tried anything
+            assert answer.status_code == (403 if was_tried else 400), action
     assert nobody.get("/failures").status_code == 403
     assert [each.key for each in failures(shop.room)] == [key]
     for visitor in (looker, nobody):
@@ -149,7 +268,7 @@ def test_a_failed_message_that_is_gone_is_taken_from_its_error_message(shop: Ser
     assert "no longer kept" in operator.get(f"/messages/{origin}").text
     shown = operator.get(f"/failures?key={key}").text
     assert "&lt;ask&gt;&lt;count&gt;many &lt;b/&gt;&lt;/count&gt;&lt;/ask&gt;" in shown
-    assert "Sent again" in operator.post("/failures", do="retry", key=key, body=ask("1")).text
+    assert "Sent again" in retried(operator, key, ask("1")).text
     shop.room.run(until_idle=True)
     assert answers(shop.room) == ["<answer>2</answer>"]
 
@@ -161,9 +280,8 @@ def test_two_who_retry_all_at_once_send_each_message_once(shop: Served, operator
     with ThreadPoolExecutor(3) as pool:
         for each in others:
             each.client.cookies.update(operator.client.cookies)
-        tasks = [
-            pool.submit(each.post, "/failures", do="retry-all", key=keys[0], find=",0", put="0") for each in others
-        ]
+        address, _ = all_tried(operator, keys[0], find=",0", put="0")
+        tasks = [pool.submit(each.post, address, do="retry-all", key=keys[0], find=",0", put="0") for each in others]
         done = [task.result() for task in tasks]
     assert {answer.status_code for answer in done} <= {200, 404}
     shop.room.run(until_idle=True)
@@ -197,7 +315,7 @@ def test_what_a_queue_computes_is_computed_again_for_what_is_sent_again(
     mended = body.format("quay", "9")
     tried = operator.post("/failures", do="try", key=failed.key, body=mended)
     assert "&lt;notice&gt;7&lt;/notice&gt;" in tried.text
-    assert "Sent again to tides." in operator.post("/failures", do="retry", key=failed.key, body=mended).text
+    assert "Sent again to tides." in retried(operator, failed.key, mended).text
     (again,) = room.queues.peek("tides")
     assert (again.properties["place"], again.properties["level"]) == ("quay", "spring")
     assert again.properties["sender"] == "operator"

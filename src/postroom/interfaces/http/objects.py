@@ -21,7 +21,7 @@ from postroom.model.message import Message, Stored
 from postroom.model.moment import to_microseconds
 from postroom.queues.leased import LeasedMessage
 from postroom.queues.results import Listing
-from postroom.stations.procedures.inspection import WaitingSets
+from postroom.stations.procedures.inspection import ProcedureErrors, WaitingSets
 from postroom.stations.queries.images import Answer as Images
 
 MEDIA_TYPE = "application/vnd.postroom.objects+json"
@@ -124,6 +124,7 @@ _SPECIAL: dict[type, tuple[str, Callable[[Any], Any]]] = {  # the first that fit
     Message: ("message", _message),
     Listing: ("listing", lambda value: [[encoded(item) for item in value], value.next]),
     Images: ("images", _images),
+    ProcedureErrors: ("procedure_errors", lambda value: [[encoded(item) for item in value], encoded(value.missing)]),
     WaitingSets: ("waiting", lambda value: [[encoded(item) for item in value], encoded(value.missing)]),
     KeyTexts: ("keys", lambda value: [key_number(key) for key in value]),
 }
@@ -188,6 +189,10 @@ class Objects:
         sets, missing = value
         return WaitingSets(self.decoded(sets), missing)
 
+    def procedure_errors(self, value: Any) -> ProcedureErrors:
+        errors, missing = value
+        return ProcedureErrors(self.decoded(errors), missing)
+
 
 _MAKERS: dict[str, Callable[[Objects, Any], Any]] = {
     "tuple": lambda objects, value: tuple(objects.decoded(value)),
@@ -199,4 +204,5 @@ _MAKERS: dict[str, Callable[[Objects, Any], Any]] = {
     "listing": Objects.listing,
     "images": Objects.images,
     "waiting": Objects.waiting,
+    "procedure_errors": Objects.procedure_errors,
 }

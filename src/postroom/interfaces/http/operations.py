@@ -91,6 +91,7 @@ _QUEUES: tuple[Operation, ...] = (
     ),
     o("consumers.done_many", "POST /leases/done", "receive:messages", "leases=messages", messages=["LEASE-1"]),
     o("consumers.lease", "GET /leases/{number}", "receive:number", "key lease attempts until", number="LEASE-2"),
+    o("consumers.leases", "GET /leases", "look:*", "leased", limit=10),
     o(
         "lease.extend",
         "POST /leases/{lease}/extend",
@@ -273,6 +274,7 @@ _STATIONS: tuple[Operation, ...] = (
     o("stations.procedures", "GET /procedures", "look:*", "procedures"),
     o("stations.waiting", "GET /working-sets", "look:*", "waiting missing"),
     o("stations.waiting", f"GET {_STATION}/working-sets", "work", "waiting missing", station="John"),
+    o("stations.procedure_errors", "GET /procedure-errors", "look:*", "procedure_errors missing"),
     o(
         "stations.disable_procedure",
         "POST /procedures/{name}/disable",
@@ -412,6 +414,13 @@ _SPHERES: tuple[Operation, ...] = (
     o("held.commit", "POST /spheres/{sphere}/commit", "sphere", "state", sphere="MINE"),
     o("spheres.abort", "POST /spheres/{id}/abort", "sphere", "sphere=id state", id="SPHERE", reason="a mistake"),
     o(
+        "spheres.settle_database",
+        "POST /spheres/settle",
+        "operate",
+        "settled",
+        url="postgresql://bank.example/accounts",
+    ),
+    o(
         "spheres.compensate",
         "POST /spheres/compensate",
         "operate",
@@ -479,6 +488,7 @@ _ACCESS: tuple[Operation, ...] = (
         verb="look",
         object="orders",
     ),
+    o("access.end_sessions", "DELETE /sessions/{name}", "operate", "session_count", name="ann"),
     o("access.tokens", "GET /tokens", "operate", "tokens"),
     o(
         "access.create_token",

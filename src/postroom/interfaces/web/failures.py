@@ -1,4 +1,8 @@
-"""Failures by their cause: error messages and dead letters; what failed is edited, tried and sent again."""
+"""Failures by their cause: error messages, dead letters, and errors of procedures.
+
+What failed in a queue is edited, tried and sent again. Forms with which a procedure has failed are offered to it again
+when someone has written on them.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
+from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 from postroom.engine.steps.failures import initial_of
@@ -22,16 +27,19 @@ from postroom.errors import (
     RequestInvalid,
 )
 from postroom.interfaces.web import body_view
+from postroom.interfaces.web.asking import Asking, Progress
 from postroom.interfaces.web.overview import oldest_messages, picture
 from postroom.interfaces.web.page import Again, Goto, Page
 from postroom.interfaces.web.rendering import count
 from postroom.interfaces.web.visit import Visit
-from postroom.limits import DESK_ROWS, FAILURES_SHOWN_MAX
+from postroom.limits import FAILURES_SHOWN_MAX
 from postroom.model.body import Format
 from postroom.model.message import Draft, Message
 from postroom.model.xml import parse_xml
 from postroom.room import Postroom
 from postroom.rules.entries import settable
+from postroom.stations.procedures.errors import DOSSIER
+from postroom.stations.procedures.inspection import ProcedureFailed
 from postroom.store.kernel.deliveries import FAILED_IN, FAILED_WHY, FAILURE
 from postroom.store.kernel.policies import NO_POLICY
 from postroom.store.kernel.transaction import Transaction
@@ -51,8 +59,9 @@ class Failed:
     code: str
     rule: str
     place: str  # in the program
-    queue: str  # where it failed
+    queue: str  # where it failed; of a procedure its station
     origin: str | None  # the message that failed, if it is another
+    forms: tuple[str, ...] | None = None  # with which a procedure has failed
 
     @property
     def cause(self) -> tuple[str, str, str]:
@@ -78,19 +87,45 @@ class Cause:
         return max(failure.at for failure in self.failed)
 
 
+@dataclass(frozen=True)
+class Failures:
+    """What failed, and of which queues there is more than a page groups: how many wait, and after which key."""
+
+    several: Sequence[Failed]
+    more: Mapping[str, tuple[int, str]]
+    missing: Mapping[str, str] = field(default_factory=dict)  # nodes that do not answer, and why
+
+
 def failures(room: Postroom) -> list[Failed]:
-    """All that wait in queues for errors and for dead letters."""
+    """All that wait in queues for errors and for dead letters, and the errors of procedures."""
+    return list(found(room).several)
+
+
+def found(room: Postroom, only: str | None = None, after: str | None = None) -> Failures:
+    """The failures of a room; or of one queue those after a key."""
     seen = picture(room)
     rows: list[Failed] = []
+    more: dict[str, tuple[int, str]] = {}
     first = oldest_messages(room, [queue.name for queue in seen.queues if queue.waiting])
     names = {name for name, message in first.items() if FAILED_IN in _properties(message)}
     policies = room.store.read(lambda tx: tx.policies.all())
     names |= {policies.get(queue.name, NO_POLICY).dead_letters_of(queue.name) for queue in seen.queues}
     for queue in seen.queues:
-        if queue.waiting and (queue.name in names or queue.name in seen.errors):
-            waiting = islice(room.queues.peek(queue.name), FAILURES_SHOWN_MAX)
-            rows += [failed for message in waiting if (failed := failed_of(message)) is not None]
-    return rows
+        is_asked = only in (None, queue.name)
+        if is_asked and queue.waiting and (queue.name in names or queue.name in seen.errors):
+            waiting = room.queues.peek(queue.name, limit=FAILURES_SHOWN_MAX, after=after)
+            rows += [failed for message in waiting.messages if (failed := failed_of(message)) is not None]
+            if waiting.next is not None:
+                more[queue.name] = (queue.waiting, waiting.next)
+    if only is not None:
+        return Failures(rows, more)
+    errors = room.stations.procedure_errors()
+    return Failures([*rows, *map(_of_procedure, errors)], more, errors.missing)
+
+
+def _of_procedure(error: ProcedureFailed) -> Failed:
+    said = (error.description, error.code, error.procedure, "", error.station)
+    return Failed(error.key, error.station, error.at, *said, None, error.messages)
 
 
 def _properties(message: Message) -> Mapping[str, Any]:
@@ -135,33 +170,72 @@ def causes(failed: Sequence[Failed]) -> list[Cause]:
 # --- the page ---
 
 
+@dataclass(frozen=True)
+class TryAll:
+    """A dry run of all failures of a cause, with the same edit."""
+
+    key: str  # of one of them
+    find: str
+    put: str
+
+
+@dataclass(frozen=True)
+class TriedAll:
+    """What would come of it: what would be sent again of each that works, and why others would fail again."""
+
+    works: Sequence[tuple[Failed, Draft]]
+    refused: Sequence[tuple[str, str]]
+
+    def __len__(self) -> int:
+        return len(self.works) + len(self.refused)
+
+
 def show(visit: Visit) -> Mapping[str, Any]:
     return _context(visit, None)
 
 
+def _seen(visit: Visit) -> Failures:
+    """The failures that the address asks for."""
+    return found(visit.room, visit.query.get("of") or None, visit.query.get("after") or None)
+
+
 def _context(visit: Visit, tried: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    every = failures(visit.room)
-    groups = causes(every)
+    seen = _seen(visit)
+    groups = causes(seen.several)
     cause, failed = _chosen(visit, groups)
     keys = [] if cause is None else [failure.key for failure in cause.failed]
     at = keys.index(failed.key) if failed is not None else 0
+    is_sent = failed is not None and failed.forms is None  # else forms are written on
+    asking = _asking(visit)
+    is_over = asking is not None and asking.wait()
     return {
-        "count": len(every),
-        "groups": groups,
+        "count": len(seen.several),
+        "more": {name: (number, visit.here(of=name, after=key)) for name, (number, key) in seen.more.items()},
+        "missing": seen.missing,
+        "is_part": "of" in visit.query,
+        "groups": visit.part("causes", groups),
         "cause": cause,
         "failed": failed,
-        "others": [] if cause is None else cause.failed[:DESK_ROWS],
-        "left": max(len(keys) - DESK_ROWS, 0),
+        "others": visit.part("row", [] if cause is None else cause.failed),
         "at": at + 1,
         "before": keys[at - 1] if at > 0 else None,
         "after": keys[at + 1] if at + 1 < len(keys) else None,
-        "input": None if failed is None else _input(visit, failed),
+        "input": _input(visit, failed) if failed is not None and is_sent else None,
         "lines": [] if failed is None else _lines(visit, failed),
         "may": failed is not None and _may(visit, failed),
         "tried": tried,
-        "effects": _effects(visit),
+        "asking": asking if not is_over else None,
+        "all": asking.result() if asking is not None and is_over else None,
+        "edit": asking.about if asking is not None else TryAll("", "", ""),
+        "effects": visit.part("effects", _effects(visit)),
         "live": "room",
     }
+
+
+def _asking(visit: Visit) -> Asking | None:
+    """The dry run of all that the address names."""
+    asking = visit.askings.known(visit.user, visit.query.get("asked", ""))
+    return asking if asking is not None and isinstance(asking.about, TryAll) else None
 
 
 def _chosen(visit: Visit, groups: Sequence[Cause]) -> tuple[Cause | None, Failed | None]:
@@ -220,7 +294,7 @@ def _inside(message: Message) -> Draft:
 def _lines(visit: Visit, failed: Failed) -> list[tuple[int, str, bool]]:
     """The lines of the rule that failed, and which of them; none if it was changed since so that it is not known."""
     number = failed.place.rpartition(":")[0].rpartition(":")[2]
-    for entry in visit.room.definitions.catalog() if failed.rule else ():
+    for entry in visit.room.definitions.catalog() if failed.rule and failed.forms is None else ():
         body = entry.definition.get("body")
         if entry.what == "rule" and entry.name == failed.rule and isinstance(body, Mapping):
             first = int(body["line"])
@@ -241,6 +315,9 @@ def _may(visit: Visit, failed: Failed) -> bool:
 
 def _require(visit: Visit, failed: Failed) -> None:
     """Whoever sends again takes the failure away and sends what was edited."""
+    if failed.forms is not None:
+        visit.require("work", "station", {"station": failed.queue})
+        return
     visit.require("manage", "queue", {"queue": failed.waits_in})
     visit.require("send", "queue", {"queue": failed.queue})
 
@@ -272,7 +349,14 @@ def try_one(visit: Visit) -> Again:
     """What would come of it; nothing is changed."""
     failed = _found(visit)
     _require(visit, failed)
-    return Again(_context(visit, _outcome(visit, failed, _draft(visit, failed))), 200)
+    draft = _draft(visit, failed)
+    return Again(_context(visit, _outcome(visit, failed, draft) | {"sign": _sign(failed, draft)}), 200)
+
+
+def _sign(failed: Failed, draft: Draft) -> str:
+    """By which what was tried is known again when it is sent."""
+    said = json.dumps([failed.key, *draft]).encode()
+    return blake2b(said, digest_size=8).hexdigest()
 
 
 def _outcome(visit: Visit, failed: Failed, draft: Draft) -> dict[str, Any]:
@@ -284,10 +368,14 @@ def _outcome(visit: Visit, failed: Failed, draft: Draft) -> dict[str, Any]:
     return {"works": works, "is_watched": tried is not None, "actions": actions, "queue": failed.queue}
 
 
-def retry_one(visit: Visit) -> Goto:
+def retry_one(visit: Visit) -> Goto | Again:
+    """Send it as it was tried; what was not tried as it stands is tried now, and nothing is sent."""
     failed = _found(visit)
     _require(visit, failed)
-    _send_again(visit, failed, _draft(visit, failed))
+    draft = _draft(visit, failed)
+    if visit.form.get("tried") != _sign(failed, draft):
+        return Again(try_one(visit).context, 409)
+    _send_again(visit, failed, draft)
     return Goto(visit.address(PATH), f"Sent again to {failed.queue}. The failure {failed.key} is done.")
 
 
@@ -296,25 +384,27 @@ def _send_again(visit: Visit, failed: Failed, draft: Draft) -> None:
     visit.room.consumers.redrive(failed.waits_in, to=failed.queue, keys=[failed.key], edit=lambda _: draft)
 
 
-def _all(visit: Visit) -> tuple[str, list[Failed]]:
+def _all(visit: Visit) -> list[Failed]:
     """The failures of the cause that the form names, each of which the visitor may send again."""
     key = visit.needed("key")
-    for cause in causes(failures(visit.room)):
-        if any(failure.key == key for failure in cause.failed):
+    for cause in causes(_seen(visit).several):
+        if any(failure.key == key and failure.forms is None for failure in cause.failed):
             for failure in cause.failed:
                 _require(visit, failure)
-            return cause.what, list(cause.failed)
+            return list(cause.failed)
     raise MessageUnknown(key=f"{key} among the failures")
 
 
-def _each_tried(visit: Visit, failed: Sequence[Failed]) -> Iterator[tuple[Failed, Draft | None, str]]:
+def _each_tried(
+    visit: Visit, edit: TryAll, failed: Sequence[Failed], progress: Progress
+) -> Iterator[tuple[Failed, Draft | None, str]]:
     """Each failure of a cause with what would be sent again, or why it would fail again."""
-    find, put = visit.form.get("find", ""), visit.form.get("put", "")
-    for failure in failed:
+    for number, failure in enumerate(failed):
+        progress(number, len(failed))
         try:
             draft = _draft_of(visit.room, failure)
-            if find:
-                body = draft.body.replace(find, put)
+            if edit.find:
+                body = draft.body.replace(edit.find, edit.put)
                 draft = Draft.of(body, draft.format)._replace(type=draft.type, properties=draft.properties)
             outcome = _outcome(visit, failure, draft)
         except PostroomError as error:
@@ -329,26 +419,52 @@ def _description(body: str) -> str:
     return match[1] if match else body[:200]
 
 
-def try_all(visit: Visit) -> Again:
+def try_all(visit: Visit) -> Goto:
     """What would come of all of a cause with the same edit; nothing is changed."""
-    _, failed = _all(visit)
-    told = list(_each_tried(visit, failed[:DESK_ROWS]))
-    refused = [(failure.key, why) for failure, draft, why in told if draft is None]
-    return Again(_context(visit, {"all": len(told), "refused": refused, "left": len(failed) - len(told)}), 200)
+    failed = _all(visit)
+    edit = TryAll(visit.needed("key"), visit.form.get("find", ""), visit.form.get("put", ""))
+    asking = visit.begun(edit, partial(_tried, visit, edit, failed))
+    return Goto(visit.again(key=edit.key, asked=asking.id))
+
+
+def _tried(visit: Visit, edit: TryAll, failed: Sequence[Failed], progress: Progress) -> TriedAll:
+    told = list(_each_tried(visit, edit, failed, progress))
+    works = [(failure, draft) for failure, draft, _ in told if draft is not None]
+    return TriedAll(works, [(failure.key, why) for failure, draft, why in told if draft is None])
 
 
 def retry_all(visit: Visit) -> Goto:
-    """Send those again that would work; the others stay."""
-    what, failed = _all(visit)
+    """Send those again that have worked when they were tried; the others stay."""
+    asking = _asking(visit)
+    edit = TryAll(visit.needed("key"), visit.form.get("find", ""), visit.form.get("put", ""))
+    tried = asking.result() if asking is not None and asking.is_over and asking.about == edit else None
+    if tried is None:
+        raise RequestInvalid(where="asked", why="all are sent again after a dry run with the same edit")
+    for failure, _ in tried.works:
+        _require(visit, failure)
     sent = 0
-    for failure, draft, _ in _each_tried(visit, failed):
-        if draft is not None:
-            with suppress(MessageUnknown, MessageGone, QueueFull, QueueHeld, RedriveRefused):  # someone was faster
-                _send_again(visit, failure, draft)
-                sent += 1
-    left = len(failed) - sent
-    stays = f", {count(left)} were not" if left else ""
+    for failure, draft in tried.works:
+        with suppress(MessageUnknown, MessageGone, QueueFull, QueueHeld, RedriveRefused):  # someone was faster
+            _send_again(visit, failure, draft)
+            sent += 1
+    left = len(tried) - sent
+    stays = f", {count(left)} {'was' if left == 1 else 'were'} not" if left else ""
+    what = tried.works[0][0].cause[0] if tried.works else "none would work"
     return Goto(visit.address(PATH), f"Sent {count(sent)} again{stays}: {what[:120]}.")
+
+
+def stop(visit: Visit) -> Goto:
+    """Whoever tries wants to know no more."""
+    was_asked = visit.askings.stop(visit.user, visit.query.get("asked", ""))
+    return Goto(visit.again(asked=None), "Stopped." if was_asked else "It was over already.")
+
+
+def file_away(visit: Visit) -> Goto:
+    """Take an error of a procedure out of the dossier of errors of its station; it stays at the station."""
+    station, key = visit.needed("station"), visit.needed("key")
+    visit.require("work", "station", {"station": station})
+    visit.room.stations.admitted(station).remove_from_dossier(DOSSIER, key)
+    return Goto(visit.address(PATH), f"Took {key} out of the dossier {DOSSIER} of {station}.")
 
 
 def retry_effect(visit: Visit) -> Goto:
@@ -363,7 +479,15 @@ PAGE = Page(
     show,
     "look",
     None,
-    {"try": try_one, "retry": retry_one, "try-all": try_all, "retry-all": retry_all, "effect": retry_effect},
+    {
+        "try": try_one,
+        "retry": retry_one,
+        "try-all": try_all,
+        "retry-all": retry_all,
+        "stop": stop,
+        "done": file_away,
+        "effect": retry_effect,
+    },
     label="Failures",
     group="operators",
 )

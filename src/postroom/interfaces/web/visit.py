@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from postroom.errors import MessageGone, PostroomError, RequestInvalid
 from postroom.interfaces.http import requests
@@ -17,6 +17,7 @@ from postroom.interfaces.web import sessions
 from postroom.interfaces.web.addresses import ROOT, address, pairs
 from postroom.interfaces.web.asking import Asking, Askings
 from postroom.interfaces.web.page import Page
+from postroom.limits import DESK_ROWS
 from postroom.model.message import Message
 from postroom.model.progress import OnProgress
 from postroom.room import Postroom
@@ -52,6 +53,24 @@ class Asked:
         """Where someone came from, if it is one of these pages; else the first of them."""
         is_ours = there.startswith(self.base + "/") and _ADDRESS.fullmatch(there) is not None
         return there if is_ours else self.to("/")
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Part(Generic[T]):
+    """As many rows of a list as a page shows, and where the others are."""
+
+    rows: Sequence[T]
+    before: int  # rows that come before these
+    total: int
+    previous: str | None  # addresses
+    next: str | None
+
+    @property
+    def last(self) -> int:
+        return self.before + len(self.rows)
 
 
 @dataclass
@@ -200,3 +219,16 @@ class Visit:
     def again(self, /, **query: Any) -> str:
         """The address of this page with all that it asks for, and some more or else."""
         return self.here(**{**self.query, **query})
+
+    def part(self, name: str, rows: Sequence[T], most: int = DESK_ROWS) -> Part[T]:
+        """The rows of a list that the address asks for by ``name`` and the number of the first; else the first ones."""
+        before = self.number(name, 1, 999_999_999) - 1 if self.query.get(name) else 0
+        before = min(before, max(len(rows) - 1, 0) // most * most)
+        shown, after = rows[before : before + most], before + most
+        return Part(
+            shown,
+            before,
+            len(rows),
+            self.again(**{name: max(before - most, 0) + 1}) if before else None,
+            self.again(**{name: after + 1}) if after < len(rows) else None,
+        )

@@ -1,4 +1,4 @@
-"""Looking at procedures: what one became, and which working sets wait for what."""
+"""Looking at procedures: what one became, which working sets wait for what, and what has failed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from functools import partial
 from itertools import groupby, islice
 from typing import Any
@@ -13,10 +14,13 @@ from typing import Any
 from postroom.errors import NodeDown
 from postroom.limits import PAGE_ROWS
 from postroom.model.key import key_text
+from postroom.model.message import Stored
 from postroom.model.moment import to_datetime, to_iso
+from postroom.model.place import DATABASE
 from postroom.stations.places.network import Network
 from postroom.stations.procedures.catalog import Procedures, named
 from postroom.stations.procedures.definitions import Procedure
+from postroom.stations.procedures.errors import DOSSIER, ERROR
 from postroom.stations.procedures.plan import TURNED, Desk, Find, Plan, planned
 from postroom.stations.procedures.search import Memory, fits, probe
 from postroom.store.kernel.base import Store
@@ -292,3 +296,73 @@ def _since(tx: Transaction, candidate: Candidate) -> int:
     """When a message came to its place; of mail in another store, when it was first looked at."""
     came = None if candidate.remote else tx.journal.time_of(candidate.position)
     return candidate.since if came is None else came
+
+
+# --- errors ---
+
+
+@dataclass(frozen=True, slots=True)
+class ProcedureFailed:
+    """What a procedure could not do, as the dossier of errors of its station tells it."""
+
+    key: str  # of the error message
+    station: str
+    at: datetime
+    procedure: str
+    code: str
+    description: str
+    messages: tuple[str, ...]  # keys of the set, which are as they were
+
+    def as_dict(self) -> dict[str, Any]:
+        names = ("key", "station", "procedure", "code", "description")
+        return {name: getattr(self, name) for name in names} | {"at": to_iso(self.at), "keys": list(self.messages)}
+
+
+class ProcedureErrors(list[ProcedureFailed]):
+    """The errors of procedures at the nodes that answer, and why other nodes do not answer."""
+
+    def __init__(self, errors: Iterable[ProcedureFailed] = (), missing: Mapping[str, str] | None = None) -> None:
+        super().__init__(errors)
+        self.missing = dict(missing or {})  # by node
+
+    def as_dict(self) -> dict[str, Any]:
+        missing = [{"node": node, "why": why} for node, why in self.missing.items()]
+        return {"procedure_errors": [error.as_dict() for error in self], "missing": missing}
+
+
+def procedure_errors(network: Network) -> ProcedureErrors:
+    """What stands in the dossiers of errors of all stations, the oldest first."""
+    errors: list[ProcedureFailed] = []
+    missing: dict[str, str] = {}
+    for node in network.nodes():
+        try:
+            errors += network.look(node, _errors)
+        except NodeDown as down:
+            missing[node] = str(down.facts["why"])
+    return ProcedureErrors(sorted(errors, key=lambda error: error.at), missing)
+
+
+def _errors(tx: Transaction) -> list[ProcedureFailed]:
+    rows = tx.dossiers.named(DOSSIER)
+    if not rows:
+        return []
+    stations = {queue.id: queue.name.removeprefix(DATABASE) for queue in tx.queues.all()}
+    stored = tx.messages.find_many([key for _, key in rows])
+    return [
+        _failed(stations[station], stored[key])
+        for station, key in rows
+        if key in stored and stored[key].type == ERROR.name and stored[key].sound
+    ]
+
+
+def _failed(station: str, stored: Stored) -> ProcedureFailed:
+    said = json.loads(stored.body)
+    return ProcedureFailed(
+        key_text(stored.key),
+        station,
+        to_datetime(stored.created),
+        procedure=str(said.get("Procedure") or ""),
+        code=str(said.get("Code") or ""),
+        description=str(said.get("Description") or ""),
+        messages=tuple(said.get("Messages") or ()),
+    )

@@ -63,6 +63,7 @@ _FIND = _SELECT + "WHERE fence = ?"
 _OF_QUEUE = _SELECT + "WHERE queue = ? ORDER BY until, fence"
 _OF_OWNER = _SELECT + "WHERE owner = ? ORDER BY fence"
 _ALL = _SELECT + "ORDER BY queue, fence"
+_AFTER = _SELECT + "WHERE fence > ? ORDER BY fence LIMIT ?"
 # Those that their holder is just ending are left to it: it waits for the row of the queue, which we have.
 _PAST = _SELECT + "WHERE queue = ? AND until <= ? ORDER BY until, fence LIMIT ?" + _SKIP_LOCKED
 _OWNERS = "SELECT DISTINCT owner FROM deliveries WHERE queue = ?"
@@ -183,6 +184,10 @@ class Deliveries:
     def all(self, queue: Queue | None = None) -> list[Delivery]:
         rows = self._session.rows(_ALL) if queue is None else self._session.rows(_OF_QUEUE, (queue.id,))
         return [Delivery(*row) for row in rows]
+
+    def after(self, fence: int, limit: int) -> list[Delivery]:
+        """Leases in the order in which they began: those after a number, at most ``limit``."""
+        return [Delivery(*row) for row in self._session.rows(_AFTER, (fence, limit))]
 
     def of_owner(self, owner: str) -> list[Delivery]:
         return [Delivery(*row) for row in self._session.rows(_OF_OWNER, (owner,))]

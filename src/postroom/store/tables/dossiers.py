@@ -13,6 +13,7 @@ _HAS = "SELECT 1 FROM dossiers WHERE station = ? AND name = ? AND message = ?"
 _REMOVE = "DELETE FROM dossiers WHERE station = ? AND name = ? AND message = ?"
 _LEAVE = "DELETE FROM dossiers WHERE message = ?"
 _COUNTS = "SELECT name, count(*) FROM dossiers WHERE station = ? GROUP BY name ORDER BY name"
+_NAMED = "SELECT station, message FROM dossiers WHERE name = ? ORDER BY seq"
 _OF = "SELECT message FROM dossiers WHERE station = ? AND name = ? ORDER BY seq"
 
 
@@ -48,3 +49,7 @@ class Dossiers(JournaledTable):
     def messages(self, station: Queue, name: str) -> list[int]:
         """The keys of a dossier, in the order in which they were put there."""
         return [row[0] for row in self._session.rows(_OF, (station.id, name))]
+
+    def named(self, name: str) -> list[tuple[int, int]]:
+        """The station's number and the key of each message in the dossiers of a name, of all stations of this store."""
+        return [(row[0], row[1]) for row in self._session.rows(_NAMED, (name,))]
