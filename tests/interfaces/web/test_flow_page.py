@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.interfaces.http.conftest import Served
 from tests.interfaces.web.conftest import PASSWORD, Browser, browser
 
-from postroom.flows.graph.inspection import ArcShown, GraphShown
 from postroom.interfaces.web.flow_page import arc_rates, placed
+from postroom.limits import ARC_RATES_SECONDS
 
 TRADES = """domain trading
 space Trades : [issue: string, price: int]
@@ -109,9 +110,45 @@ def test_whom_the_domain_does_not_allow_it_changes_nothing(shop: Served, tmp_pat
         visitor.client.close()
 
 
-def test_an_arc_has_the_rate_of_what_it_alone_delivers() -> None:
-    def arc(name: str, target: str) -> ArcShown:
-        return ArcShown(name, ("d",), "S", target, "", False, "enabled", 0)
+CROSSED = (
+    TRADES
+    + """space Huge : [issue: string, price: int]
+space Kept : [issue: string, price: int]
+arc huge : Big -> Huge select [price: p > 200]
+arc also : Trades -> Huge select [price: p > 300]
+arc kept : Trades -> Kept select any
+"""
+)
 
-    graph = GraphShown(1, {}, (), (arc("only", "A"), arc("one", "B"), arc("other", "B")), (), ())
-    assert arc_rates(graph, {"S": 9.0, "A": 2.0, "B": 5.0}) == {"d:only": 2.0, "d:one": None, "d:other": None}
+
+def test_rates_are_those_of_each_arc(shop: Served, operator: Browser, tmp_path: Path) -> None:
+    """Two arcs lead to one space, and someone publishes there; what passes through a space is not counted."""
+    (tmp_path / "trades.flow").write_text(CROSSED)
+    shop.room.load(tmp_path / "trades.flow")
+    for price in (1, 150, 250, 250, 350):
+        shop.room.flows.publish("Trades", {"issue": "A", "price": price})
+    shop.room.flows.publish("Huge", {"issue": "B", "price": 2})
+    shop.room.run(until_idle=True)
+    rates = arc_rates(shop.room, shop.room.flows.graph())
+    assert rates.pop("trading:big") is None
+    numbers = {name: round((rate or 0) * ARC_RATES_SECONDS) for name, rate in rates.items()}
+    assert numbers == {"trading:huge": 3, "trading:also": 1, "trading:kept": 5}
+    text = operator.get("/flows").text
+    for said in ("huge 3.0/min", "also 1.0/min", "not counted"):
+        assert said in text
+
+
+def test_the_newest_changes_are_shown_however_many_there_were(
+    shop: Served, operator: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroom.interfaces.web.flow_page.META_EVENTS_SHOWN", 2)
+    keeper, *several = opened(shop, tmp_path)
+    for name in ("First", "Second", "Third"):
+        keeper.post("/flows", do="addSpace", domain="trading", space=name, type="[issue: string]")
+    changes = keeper.get("/flows").text.partition('id="meta"')[2]
+    assert "Third" in changes
+    assert changes.index("Third") < changes.index("Second")
+    assert "First" not in changes
+    assert 'href="/web/queues/meta%3Atrading"' in changes
+    for visitor in (keeper, *several):
+        visitor.client.close()

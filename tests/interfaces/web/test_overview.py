@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from tests.interfaces.http.conftest import Served
 from tests.interfaces.web.conftest import Browser, browser, fail
 
@@ -63,3 +65,72 @@ def test_the_doctor_is_for_operators(shop: Served, operator: Browser) -> None:
     assert nobody.get("/overview").status_code == 403
     for visitor in (looker, nobody):
         visitor.client.close()
+
+
+def test_leases_are_listed_with_their_holder_and_the_time_left(
+    shop: Served, operator: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroom.interfaces.web.overview.DESK_ROWS", 2)
+    room = shop.room
+    assert "Nothing is leased." in operator.get("/overview").text
+    room.queues.create("work")
+    keys = [room.send("work", f"{number}").key for number in range(3)]
+    with room.store.acting("worker-7"):
+        leased = room.consumers.receive_many("work", count=3, lease=3599)
+    page = operator.get("/overview").text
+    assert all(f"/web/messages/{key}" in page for key in keys[:2])
+    assert f"/web/messages/{keys[2]}" not in page
+    for said in ("worker-7", "59 min left", "attempt 1", "3 leased, 0 delayed, 0 blocked"):
+        assert said in page
+    (there,) = re.findall(r'href="/web(/overview\?lease=\d+)#leases"', page)
+    rest = operator.get(there).text
+    assert [f"/web/messages/{key}" in rest for key in keys] == [False, False, True]
+    for message in leased:
+        message.done()
+    assert "Nothing is leased." in operator.get("/overview").text
+
+
+def test_what_is_delayed_or_blocked_and_who_sends_is_shown(shop: Served, operator: Browser) -> None:
+    room = shop.room
+    room.queues.create("work")
+    room.consumers.set_policy("work", by="customer")
+    room.queues.send("work", "later", delay=3600)
+    for _ in range(2):
+        room.queues.send("work", "x", properties={"customer": "7"})
+    room.consumers.receive_many("work", count=2, lease=60)
+    page = operator.get("/overview").text
+    row = page.partition('data-row="work"')[2].partition("</tr>")[0]
+    for said in ("1 leased", "1 delayed", "1 blocked"):
+        assert said in row
+    assert "1 leased, 1 delayed, 1 blocked" in page
+    assert "the engine sends" in page
+
+
+def test_a_level_is_as_old_as_the_oldest_below_it(shop: Served, operator: Browser, tmp_path: Path) -> None:
+    (tmp_path / "tree.qdl").write_text(TREE)
+    shop.room.load(tmp_path / "tree.qdl")
+    empty = operator.get("/overview").text.partition('data-row="CLAIMS"')[2].partition("</tr>")[0]
+    assert "age step" not in empty
+    shop.room.send(("CLAIMS", "SOUTH"), "one")
+    level = operator.get("/overview").text.partition('data-row="CLAIMS"')[2].partition("</tr>")[0]
+    assert "age step" in level
+
+
+def test_what_the_doctor_says_changes_as_the_room_does(
+    shop: Served, operator: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The script asks for live parts again; of many such questions few reach the doctor."""
+    monkeypatch.setattr("postroom.interfaces.web.overview.FINDINGS_KEPT_SECONDS", 3600)
+    page = operator.get("/overview?doctor=1").text
+    assert 'id="doctor" data-live' in page
+    shop.room.queues.set_password("stock", password="key")
+    shop.room.queues.disable("stock", password="key")
+    assert any("stock" in f"{finding.what} {finding.where}" for finding in shop.room.operations.diagnose())
+    live = {"postroom-live": "1"}
+
+    def doctor() -> str:
+        return operator.get("/overview?doctor=1", **live).text.partition('id="doctor"')[2].partition("</section>")[0]
+
+    assert "stock" not in doctor()
+    monkeypatch.setattr("postroom.interfaces.web.overview.FINDINGS_KEPT_SECONDS", 0)
+    assert "stock" in doctor()

@@ -5,21 +5,21 @@ Whoever may publish in the meta-space of a domain changes its graph here, as far
 
 from __future__ import annotations
 
-from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
 from secrets import randbelow
 from typing import Any
 
 from postroom.errors import RequestInvalid
 from postroom.flows.graph.inspection import ArcShown, GraphShown
 from postroom.flows.language.definitions import EVERYONE
-from postroom.interfaces.web.overview import picture
 from postroom.interfaces.web.page import Goto, Page
 from postroom.interfaces.web.visit import Visit
-from postroom.limits import DRAWN_SPACES_MAX, META_EVENTS_SHOWN, SEARCHED_MESSAGES_MAX
+from postroom.limits import ARC_RATES_SECONDS, DRAWN_SPACES_MAX, META_EVENTS_SHOWN, TOP_JOURNAL_ROWS
 from postroom.model.message import Message
+from postroom.room import Postroom
+from postroom.store.kernel.transaction import Transaction
 
 WIDTH, HEIGHT, ACROSS, DOWN = 150, 34, 250, 62
 
@@ -47,7 +47,7 @@ class Line:
 
 def show(visit: Visit) -> Mapping[str, Any]:
     graph = visit.room.flows.graph()
-    rates = arc_rates(graph, {queue.name: queue.rate_in for queue in picture(visit.room).queues})
+    rates = arc_rates(visit.room, graph)
     boxes = placed(graph)
     return {
         "graph": graph,
@@ -66,10 +66,23 @@ def show(visit: Visit) -> Mapping[str, Any]:
     }
 
 
-def arc_rates(graph: GraphShown, rates: Mapping[str, float | None]) -> dict[str, float | None]:
-    """By arc, what it delivers in a second: what comes into its space, if no other arc leads there."""
-    into = Counter(arc.target for arc in graph.arcs)
-    return {arc.key: rates.get(arc.target) if into[arc.target] == 1 else None for arc in graph.arcs}
+def arc_rates(room: Postroom, graph: GraphShown) -> dict[str, float | None]:
+    """By arc, what it has delivered in a second, of the last minute: the journal says which arc has put a message.
+
+    None for an arc into a space that stores nothing: what only passes through is nowhere written down.
+    """
+
+    def work(tx: Transaction) -> tuple[dict[tuple[str, str], int], float]:
+        since, begin = max(tx.journal.newest() - TOP_JOURNAL_ROWS, 0), tx.now - ARC_RATES_SECONDS * 1_000_000
+        known = tx.journal.time_of(since) if since else None
+        begin = begin if known is None else max(begin, known)  # of very many lines only the last are counted
+        return tx.journal.put_by_arcs(since, begin), max(tx.now - begin, 1) / 1e6
+
+    put, seconds = room.store.read(work)
+    stored = {space.name for space in graph.spaces if space.stored}
+    return {
+        arc.key: put.get((arc.name, arc.target), 0) / seconds if arc.target in stored else None for arc in graph.arcs
+    }
 
 
 # --- changing it ---
@@ -108,11 +121,15 @@ def _changes(visit: Visit, graph: GraphShown) -> list[dict[str, Any]]:
     """The last events of the meta-spaces, newest first."""
     changes: list[dict[str, Any]] = []
     for domain in graph.domains:
-        events = islice(iter(visit.room.queues.peek(meta_of(domain))), SEARCHED_MESSAGES_MAX)
-        for message in deque(events, maxlen=META_EVENTS_SHOWN):
-            if not message.corrupt:
-                changes.append(_change(domain, message))
+        newest = visit.room.store.read(partial(_newest, meta_of(domain)))
+        changes += [_change(domain, message) for message in newest]
     return sorted(changes, key=lambda entry: str(entry["key"]), reverse=True)[:META_EVENTS_SHOWN]
+
+
+def _newest(queue: str, tx: Transaction) -> list[Message]:
+    known = tx.queues.named_to_read(queue)
+    found = [] if known is None else tx.messages.newest(known, META_EVENTS_SHOWN)
+    return [stored.image() for stored in found if stored.sound]
 
 
 def _change(domain: str, message: Message) -> dict[str, Any]:

@@ -1,19 +1,21 @@
-"""The overview: what waits for a person, the tree of queues, the engine, errors, spheres and nodes."""
+"""The overview: what waits for a person, the tree of queues, engines, errors, leases, spheres and nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from time import monotonic
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from postroom.diagnosis.finding import Finding
 from postroom.interfaces.web.history import Counts, history_of
 from postroom.interfaces.web.page import Page
 from postroom.interfaces.web.rendering import count
 from postroom.interfaces.web.sparkline import Sparkline, sparkline
 from postroom.interfaces.web.visit import Visit
-from postroom.limits import DESK_ROWS
+from postroom.limits import DESK_ROWS, FINDINGS_KEPT_SECONDS
 from postroom.model.message import Message
 from postroom.model.place import DATABASE
 from postroom.room import Postroom
@@ -26,6 +28,8 @@ from postroom.store.kernel.transaction import Transaction
 TABS = {"": "All", "waiting": "With messages", "held": "Held"}
 #: The picture before of each room that is served: the steps of the engine until then are not read again.
 _earlier: WeakKeyDictionary[Store, Overview] = WeakKeyDictionary()
+#: What the doctor has said of each room, and when: a page that is open does not ask with every message that moves.
+_findings_of: WeakKeyDictionary[Store, tuple[float, list[Finding]]] = WeakKeyDictionary()
 
 
 def picture(room: Postroom) -> Overview:
@@ -52,11 +56,11 @@ class Row:
     name: str  # how the server knows it
     depth: int
     waiting: int
-    leased: int
+    aside: tuple[int, int, int]  # leased, delayed, blocked
     rate_in: float | None
     rate_out: float | None
     hold: str
-    is_level: bool = False
+    below: tuple[str, ...] = ()  # the queues of a level
     oldest: datetime | None = None
     is_error: bool = False
     spark: Sparkline | None = None
@@ -69,8 +73,12 @@ def show(visit: Visit) -> Mapping[str, Any]:
     kept = {name: [row for row in rows if _is_asked(row, tab, find)] for name, rows in groups.items()}
     every = "all" in visit.query
     chosen = {name: rows if every else rows[:DESK_ROWS] for name, rows in kept.items() if rows}
-    oldest = oldest_messages(visit.room, [row.name for rows in chosen.values() for row in rows if row.waiting])
+    wanted = {name for rows in chosen.values() for row in rows for name in row.below or (row.name,)}
+    waiting = [queue.name for queue in seen.queues if queue.waiting and queue.name in wanted]
+    oldest = oldest_messages(visit.room, waiting)
     shown = {name: _aged(visit.room, seen, rows, oldest) for name, rows in chosen.items()}
+    begun = visit.number("lease", 1, 10**9) - 1 if visit.query.get("lease") else 0
+    leases = visit.room.consumers.leases(after=begun, limit=DESK_ROWS + 1)
     return {
         "seen": seen,
         "groups": shown,
@@ -85,6 +93,12 @@ def show(visit: Visit) -> Mapping[str, Any]:
         "nodes": visit.room.stations.nodes() if visit.may("operate", "*") else None,
         "bars": _bars(seen),
         "lag": sum(seen.lags.values()),
+        "now": seen.at,
+        "leases": leases[:DESK_ROWS],
+        "lease_count": sum(queue.leased for queue in seen.queues),
+        "leases_after": visit.again(lease=leases[DESK_ROWS - 1].lease + 1) if len(leases) > DESK_ROWS else None,
+        "leases_first": visit.again(lease=None) if begun else None,
+        "aside": [sum(numbers) for numbers in zip(*map(aside_of, seen.queues), strict=True)],
         "live": "room",
     }
 
@@ -118,8 +132,15 @@ def _level(names: tuple[str, ...], below: Sequence[QueueSeen]) -> Row:
     held = sum(bool(queue.hold) for queue in below)
     hold = "" if not held else f"{held} of {len(below)} held"
     rates = (_sum([queue.rate_in for queue in below]), _sum([queue.rate_out for queue in below]))
-    waiting, leased = sum(queue.waiting for queue in below), sum(queue.leased for queue in below)
-    return Row(names[-1], "/".join(names), len(names) - 1, waiting, leased, *rates, hold, is_level=True)
+    waiting = sum(queue.waiting for queue in below)
+    leased, delayed, blocked = (sum(numbers) for numbers in zip(*map(aside_of, below), strict=True))
+    aside, names_below = (leased, delayed, blocked), tuple(queue.name for queue in below)
+    return Row(names[-1], "/".join(names), len(names) - 1, waiting, aside, *rates, hold, names_below)
+
+
+def aside_of(queue: QueueSeen) -> tuple[int, int, int]:
+    """How many messages of a queue are leased, wait for their time, and for others of the same key."""
+    return queue.leased, queue.delayed, queue.blocked
 
 
 def _sum(rates: Sequence[float | None]) -> float | None:
@@ -130,7 +151,7 @@ def _sum(rates: Sequence[float | None]) -> float | None:
 def _row(queue: QueueSeen, label: str, depth: int, seen: Overview | None) -> Row:
     is_error = seen is not None and bool(seen.errors.get(queue.name))
     rates = (queue.rate_in, queue.rate_out)
-    return Row(label, queue.name, depth, queue.waiting, queue.leased, *rates, queue.hold, is_error=is_error)
+    return Row(label, queue.name, depth, queue.waiting, aside_of(queue), *rates, queue.hold, is_error=is_error)
 
 
 def _is_asked(row: Row, tab: str, find: str) -> bool:
@@ -155,10 +176,9 @@ def _aged(room: Postroom, seen: Overview, rows: Sequence[Row], oldest: Mapping[s
     history, now = history_of(room.store), counts_of(seen)
     aged = []
     for row in rows:
-        if not row.is_level:
-            since = oldest[row.name].created if row.name in oldest else None
-            row = replace(row, spark=sparkline(*history.intervals(now, row.name)), oldest=since)
-        aged.append(row)
+        since = min((oldest[name].created for name in row.below or (row.name,) if name in oldest), default=None)
+        spark = None if row.below else sparkline(*history.intervals(now, row.name))
+        aged.append(replace(row, spark=spark, oldest=since))
     return aged
 
 
@@ -182,12 +202,16 @@ def _waits(visit: Visit, seen: Overview) -> Iterator[tuple[str, str, str, str | 
         yield "waits", "warning", f"{count(lag)} messages wait for an engine, and none runs.", None, ""
 
 
-def _findings(visit: Visit) -> list[Any] | None:
-    """What the doctor says, for an operator who asks."""
+def _findings(visit: Visit) -> list[Finding] | None:
+    """What the doctor says, for an operator who asks; a page that is open asks again after a while."""
     if "doctor" not in visit.query:
         return None
     visit.require("operate", None, {})
-    return visit.room.operations.diagnose()
+    at, findings = _findings_of.get(visit.room.store, (0.0, []))
+    if not visit.is_again or not at or monotonic() - at > FINDINGS_KEPT_SECONDS:
+        findings = visit.room.operations.diagnose()
+        _findings_of[visit.room.store] = (monotonic(), findings)
+    return findings
 
 
 def _bars(seen: Overview) -> list[tuple[int, int]]:

@@ -62,6 +62,10 @@ FROM journal WHERE seq > ? AND message IS NOT NULL AND (actor = 'engine' OR subs
     OR substr(actor, 1, 4) = 'arc ' OR substr(actor, 1, 10) = 'procedure ' OR substr(actor, 1, 8) = 'counter ')
 GROUP BY at ORDER BY at
 """
+_BY_ARCS = """
+SELECT substr(actor, 5), q.name, count(*) FROM journal j JOIN queues q ON q.id = j.target
+WHERE j.seq > ? AND j.at > ? AND j.verb = 'put' AND substr(actor, 1, 4) = 'arc ' GROUP BY substr(actor, 5), q.name
+"""
 _FIRST = "SELECT 1 FROM journal WHERE seq = ? AND prior IS NULL"
 _SOURCE_OF = "SELECT source FROM journal WHERE seq = ?"
 _TIME_OF = "SELECT at FROM journal WHERE seq = ?"
@@ -330,6 +334,10 @@ class Journal:
             Commit(at, first, int(old), int(new), "" if detail is None else json.loads(detail).get("evaluated", ""))
             for at, first, old, new, detail in self._session.rows(_STEPS, (since,))
         ]
+
+    def put_by_arcs(self, since: int, at: int) -> dict[tuple[str, str], int]:
+        """How many messages each arc has put into each queue, behind a number and after a time."""
+        return {(arc, queue): number for arc, queue, number in self._session.rows(_BY_ARCS, (since, at))}
 
     def after(self, seq: int, limit: int = PAGE_ROWS) -> list[Event]:
         return [_event(row) for row in self._session.rows(_AFTER, (seq, limit))]

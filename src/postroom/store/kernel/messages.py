@@ -43,6 +43,7 @@ _FIND = _SELECT + "WHERE m.key = ?"
 _WAITING = _SELECT + "WHERE m.key = ? AND m.queue = ? AND m.state = 1"
 _FIND_MANY = _SELECT + "WHERE m.key IN " + NUMBERS
 _PAGE = _SELECT + "WHERE m.queue = ? AND m.state = ? AND m.position > ? ORDER BY m.position LIMIT ?"
+_NEWEST = _SELECT + "WHERE m.queue = ? AND m.state = 1 ORDER BY m.position DESC LIMIT ?"
 # By their keys: what an index over queues hides is still among the newest messages of all.
 _BEHIND = (
     """
@@ -337,6 +338,10 @@ class Messages(MessageRows):
         outlines = self._session.rows(_OUTLINES, (queue.id, after, last))
         sizes = [row[-1] for row in outlines]
         return list(zip(_unprocessed([record(row[:-1]) for row in outlines]), sizes, strict=True))
+
+    def newest(self, queue: Queue, limit: int) -> list[Stored]:
+        """The unprocessed messages of a queue that came last, newest first."""
+        return _keyed(list(map(record, self._session.rows(_NEWEST, (queue.id, limit)))))
 
     def page(self, queue: Queue, state: State, after: int, limit: int) -> list[Stored]:
         """Messages of a queue in one state, oldest first, from behind a position."""
