@@ -297,7 +297,7 @@ class Station:
         """Find messages by example: conditions by field. ``scope`` is local, group, global, or stations=A,B.
 
         With ``into`` the images are saved as a temporary table of this station, for ``sql``. The scope as-of=17 looks
-        through what query 17 found, in the table that it was saved as: as it was then.
+        through what query 17 found, in the table that it was saved as, and as-of=NAME through a table: as it was then.
         """
         if into is not None:
             _check_table(into)
@@ -360,9 +360,12 @@ class Station:
 
     def _found_then(self, plan: Plan, number: str) -> Answer:
         """Of what an earlier query found and saved, that which is looked for now."""
-        kept = {str(table.query): table.name for table in self.tables() if table.type == plan.type and table.query}
+        tables = [table for table in self.tables() if table.type == plan.type]
+        numbers = {str(table.query): table.name for table in tables if table.query}
+        kept = {table.name: table.name for table in tables} | numbers
         if number not in kept:
-            known = f"saved are {', '.join(sorted(kept, key=int))}" if kept else "save one with into"
+            known = f"saved are {', '.join([*sorted(numbers, key=int), *sorted(set(kept) - set(numbers))])}"
+            known = known if kept else "save one with into"
             why = f"{self.name} has no table of what query {number[:20]!r} found of {plan.type}; {known}"
             raise ArgumentInvalid(argument="scope", why=why)
         then = self.table(kept[number])

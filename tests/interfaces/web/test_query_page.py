@@ -6,7 +6,9 @@ import csv
 import io
 import re
 from html import unescape
+from urllib.parse import parse_qsl
 
+import httpx
 import pyarrow.parquet
 import pytest
 from tests.interfaces.http.conftest import Served
@@ -15,6 +17,11 @@ from tests.interfaces.web.conftest import Browser, finished, held
 from postroom.interfaces.web.query_page import inert
 
 QUERY = "/desk/Ann/query/CLAIM"
+
+
+def found(visitor: Browser, said: str, do: str = "find") -> httpx.Response:
+    """The button is pressed."""
+    return visitor.post(QUERY, do=do, **dict(parse_qsl(said)))
 
 
 def test_conditions_are_read_back_and_their_errors_stand_at_their_fields(office: Served, clerk: Browser) -> None:
@@ -44,7 +51,7 @@ def test_a_table_and_files_are_what_was_shown_and_not_another_answer(office: Ser
     """Someone changes the forms between the answer and the wish to keep it."""
     ann, ben = (office.room.stations.admitted(name) for name in ("Ann", "Ben"))
     key = ben.create("CLAIM", {"No": 558, "Claimant": "then"})
-    shown = finished(clerk, clerk.get(f"{QUERY}?find=1&field:No=558&scope=global"))
+    shown = finished(clerk, found(clerk, "field:No=558&scope=global"))
     number = re.search("query ([0-9]+)</span>", shown)
     export = re.search(r'href="([^"]+export\.json[^"]+)"', shown)
     there = re.search(r'action="/web([^"]+asked=[^"]+)"', shown)
@@ -101,17 +108,18 @@ def test_a_query_finds_forms_of_other_stations_and_in_mailboxes(office: Served, 
         ("stations&some=Ben", ["Ben"]),
         ("stations&some=Ann,+Director", []),
     ):
-        asked = f"find=1&field:No=555&scope={scope}"
-        found = clerk.get(f"{QUERY}/export.json?{asked}").json()
-        assert found["seq"] is not None
-        assert [image["place"] for image in found["images"]] == places
-        shown = clerk.get(f"{QUERY}?{asked}").text
+        asked = f"field:No=555&scope={scope}"
+        shown = finished(clerk, found(clerk, asked))
+        (export,) = re.findall(r'href="([^"]+export\.json[^"]+)"', shown)
+        told = clerk.client.get(office.url + unescape(export)).json()
+        assert told["seq"] is not None
+        assert [image["place"] for image in told["images"]] == places
         assert f'Found <span class="number">{len(places)}</span>' in shown
         assert shown.count("mailbox of </span>Director") == places.count("mailbox:Director")
-        counted = clerk.get(f"{QUERY}?{asked.replace('find=1', 'find=count')}").text
+        counted = finished(clerk, found(clerk, asked, "count"))
         assert f'Counted <span class="number">{len(places)}</span>' in counted
     for asked, status in (("stations&some=Nowhere", 404), ("stations&some=", 400), ("as-of&number=1e9", 400)):
-        refused = clerk.get(f"{QUERY}?find=1&field:No=555&scope={asked}")
+        refused = found(clerk, f"field:No=555&scope={asked}")
         assert refused.status_code == status
         assert 'aria-invalid="true"' in refused.text  # at the field that it is about
         assert ">\n555</textarea>" in refused.text  # what was written stays
@@ -137,7 +145,7 @@ def test_a_query_as_of_a_number_finds_what_another_found_then(office: Served, cl
 def test_a_long_query_is_followed(office: Served, clerk: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     office.room.stations.admitted("Ann").create("CLAIM", {"No": 557, "Claimant": "x"})
     with held(monkeypatch) as (half, go):
-        asked = clerk.get(f"{QUERY}?find=1&field:No=557&scope=global")
+        asked = found(clerk, "field:No=557&scope=global")
         assert half.wait(30)
         there = str(asked.url).split("/web")[1]
         assert "asked=" in there
@@ -157,7 +165,7 @@ def test_a_long_query_is_stopped_by_whoever_asked(
 ) -> None:
     stranger.sign_in("Ann")
     with held(monkeypatch) as (half, _):
-        asked = clerk.get(f"{QUERY}?find=1&field:No=557&scope=global")
+        asked = found(clerk, "field:No=557&scope=global")
         assert half.wait(30)
         there = str(asked.url).split("/web")[1]
         assert "It was over already." in stranger.post(there, do="stop").text
@@ -167,3 +175,43 @@ def test_a_long_query_is_stopped_by_whoever_asked(
         assert 'value="557"' in stopped.text or ">\n557</textarea>" in stopped.text  # what was written stays
         assert "Being asked" not in clerk.get(there, **{"Postroom-Live": "1"}).text  # the script does not ask anew
         assert "It was over already." in clerk.post(there, do="stop").text
+
+
+def test_an_address_alone_begins_no_query_that_is_noted(office: Served, clerk: Browser) -> None:
+    """What looks at other stations takes a number, in a commit: a link on any page could make someone do so."""
+    office.room.stations.admitted("Ann").create("CLAIM", {"No": 559, "Claimant": "x"})
+    newest = office.room.journal.last(1)[0].seq
+    for scope in ("global", "group", "stations&some=Ben"):
+        for what in ("1", "count"):
+            page = clerk.get(f"{QUERY}?find={what}&field:No=559&scope={scope}")
+            assert page.status_code == 200
+            assert "Other places are asked when you press Find" in page.text
+            assert ">\n559</textarea>" in page.text
+            assert "Found <span" not in page.text
+        assert clerk.get(f"{QUERY}/export.json?find=1&field:No=559&scope={scope}").status_code == 400
+    assert office.room.journal.last(1)[0].seq == newest
+    other = clerk.client.post(
+        f"{office.url}/web{QUERY}", data={"do": "find", "scope": "global"}, headers={"origin": "https://other.example"}
+    )
+    assert other.status_code == 403
+    assert office.room.journal.last(1)[0].seq == newest
+    shown = found(clerk, "field:No=559&scope=global")
+    assert 'Found <span class="number">1</span>' in finished(clerk, shown)
+    assert "field%3ANo=559" in str(shown.url)  # it has an address, which asks for nothing more
+
+
+def test_a_saved_table_is_opened_from_the_page_that_lists_it(office: Served, clerk: Browser) -> None:
+    ann = office.room.stations.admitted("Ann")
+    key = ann.create("CLAIM", {"No": 560, "Claimant": "then"})
+    clerk.post(f"{QUERY}?find=1&field:No=560", do="keep", into="local560")
+    ann.modify(key, Remarks="now")
+    listed = clerk.get("/desk/Ann/query").text
+    (there,) = re.findall(r'href="(/web/[^"]*number=local560[^"]*)"', listed)
+    opened = clerk.client.get(office.url + unescape(there)).text
+    assert 'Found <span class="number">1</span>' in opened
+    assert key in opened
+    assert ">now<" not in opened
+    assert '<option value="local560">local560</option>' in opened
+    refused = clerk.get(f"{QUERY}?find=1&scope=as-of&number=nothing")
+    assert refused.status_code == 400
+    assert "local560" in refused.text

@@ -1,4 +1,7 @@
-"""Query by example: conditions written into a form, where to look, and what was found."""
+"""Query by example: conditions written into a form, where to look, and what was found.
+
+A query that looks at other stations has a number, which is noted: it is begun by a button, never by an address alone.
+"""
 
 from __future__ import annotations
 
@@ -30,22 +33,44 @@ SCOPES = {
     "stations": "Some stations",
     "as-of": "As of a number",
 }
+READING = ("local", "as-of")  # nothing is noted by these
 FORMATS = {"csv": "text/csv; charset=utf-8", "json": "application/json", "parquet": "application/vnd.apache.parquet"}
+FINDING = {"find": "1", "count": "count"}  # buttons, and what the address says of them
 _WORDS = {"=": "is", "<>": "other than", "<": "below", "<=": "at most", ">": "above", ">=": "at least", "~": "like"}
 
 
 def choose(visit: Visit) -> Mapping[str, Any]:
     station = visit.station.name
     forms = [(name, visit.address(PATH, {"station": station, "type": name})) for name in sorted(edition_forms(visit))]
-    return {"station": station, "forms": forms, "tables": visit.station.tables()}
+    tables = [
+        (table, visit.address(PATH, {"station": station, "type": table.type}, find=1, scope="as-of", number=table.name))
+        for table in visit.station.tables()
+    ]
+    return {"station": station, "forms": forms, "tables": visit.part("table", tables)}
 
 
 def show(visit: Visit) -> Mapping[str, Any] | Again | Goto:
     try:
-        return _context(visit, "find" in visit.query)
+        return _context(visit, _find(visit) is not None)
     except (StationUnknown, ArgumentInvalid, RequestInvalid) as error:  # what was written stays, and it stands there
         why = no_station(error) if isinstance(error, StationUnknown) else str(error.facts["why"])
         return Again({**_unasked(visit), "wrong_where": why}, status_of(type(error)))
+
+
+def _given(visit: Visit) -> Mapping[str, str]:
+    """What was written and chosen: in the form that was sent, or in the address."""
+    return visit.form if visit.form.get("do") in FINDING else visit.query
+
+
+def _find(visit: Visit) -> str | None:
+    """What is asked for: 1 is all that fits, count is how many there are."""
+    return FINDING.get(visit.form.get("do", "")) or visit.query.get("find")
+
+
+def find(visit: Visit) -> Goto | Again:
+    """Begin a query; what was found has an address."""
+    shown = show(visit)
+    return shown if isinstance(shown, (Goto, Again)) else Again(shown)
 
 
 def _unasked(visit: Visit) -> Mapping[str, Any]:
@@ -67,8 +92,9 @@ def _context(visit: Visit, is_asked: bool) -> dict[str, Any] | Goto:
         reads = []
         for problem in invalid.facts["problems"]:
             errors[problem.position.file] = f"Character {problem.position.column}: {problem.what}"
-    if asking is not None and not asking.wait() and asking.id != visit.query.get("asked"):
-        return Goto(_again(visit, find=visit.query["find"], asked=asking.id))
+    is_sent = bool(visit.form.get("do") in FINDING)
+    if asking is not None and asking.id != visit.query.get("asked") and (not asking.wait() or is_sent):
+        return Goto(_again(visit, find=_find(visit), asked=asking.id))
     drawn = grid(form, Mode.SKETCH, texts, version=edition.version, errors=errors)
     came = asking.result() if asking is not None and asking.is_over else None
     return {
@@ -78,13 +104,14 @@ def _context(visit: Visit, is_asked: bool) -> dict[str, Any] | Goto:
         "errors": drawn.errors,
         "reads": reads,
         "scopes": SCOPES,
-        "scope": visit.query.get("scope", "local"),
+        "scope": _given(visit).get("scope", "local"),
         "wrong_where": None,
+        "is_unasked": is_asked and asking is None and not errors,
         "stations": sorted(visit.station.others()),
-        "some": visit.query.get("some", ""),
-        "number": visit.query.get("number", ""),
+        "some": _given(visit).get("some", ""),
+        "number": _given(visit).get("number", ""),
         "numbers": [
-            (table.query, table.name) for table in visit.station.tables() if table.query and table.type == form.name
+            (table.query or table.name, table.name) for table in visit.station.tables() if table.type == form.name
         ],
         "asking": asking if asking is not None and not asking.is_over else None,
         "counted": came if isinstance(came, int) else None,
@@ -93,16 +120,18 @@ def _context(visit: Visit, is_asked: bool) -> dict[str, Any] | Goto:
 
 
 def _asked(visit: Visit) -> Asking | None:
-    """The query of the address: one that runs or was answered, or a new one."""
+    """The query of the address: one that runs or was answered, or a new one if that changes nothing or was sent."""
     station, type, texts, scope = visit.station, visit.names["type"], _texts(visit), _scope(visit)
-    if visit.query.get("find") == "count":
+    if not visit.form and scope.partition("=")[0] not in READING:
+        return visit.known(_about(visit))
+    if _find(visit) == "count":
         return visit.asked(_about(visit), lambda progress: station.count(type, texts, scope=scope, progress=progress))
     return visit.asked(_about(visit), lambda progress: station.query(type, texts, scope=scope, progress=progress))
 
 
 def _about(visit: Visit) -> tuple[Any, ...]:
     """What is asked, on whichever page."""
-    what = "count" if visit.query.get("find") == "count" else "query"
+    what = "count" if _find(visit) == "count" else "query"
     return what, visit.names["station"], visit.names["type"], _scope(visit), _texts(visit)
 
 
@@ -113,15 +142,16 @@ def stop(visit: Visit) -> Goto:
 
 
 def _texts(visit: Visit) -> dict[str, str]:
-    texts = sent_texts(list(visit.query.items()))
+    texts = sent_texts(list(_given(visit).items()))
     return {name: text for name, text in texts.items() if text.strip()}
 
 
 def _scope(visit: Visit) -> str:
-    scope = visit.query.get("scope", "local")
+    said = _given(visit)
+    scope = said.get("scope", "local")
     if scope not in SCOPES:
         raise RequestInvalid(where="scope", why=f"one of {', '.join(SCOPES)}")
-    named = {"stations": visit.query.get("some", ""), "as-of": visit.query.get("number", "").strip()}
+    named = {"stations": said.get("some", ""), "as-of": said.get("number", "").strip()}
     return f"{scope}={named[scope]}" if scope in named else scope
 
 
@@ -156,12 +186,9 @@ def _opened(image: Image) -> dict[str, Any]:
 
 
 def _queried(visit: Visit) -> dict[str, str]:
-    kept = {name: value for name, value in visit.query.items() if name.startswith(PREFIX) and value.strip()}
-    return (
-        kept
-        | {name: visit.query[name] for name in ("scope", "some", "number") if visit.query.get(name)}
-        | {"find": "1"}
-    )
+    said = _given(visit)
+    kept = {name: value for name, value in said.items() if name.startswith(PREFIX) and value.strip()}
+    return kept | {name: said[name] for name in ("scope", "some", "number") if said.get(name)} | {"find": "1"}
 
 
 def _again(visit: Visit, **more: Any) -> str:
@@ -247,5 +274,5 @@ def _parquet(answer: Answer) -> bytes:
 
 
 CHOOSE = Page("/desk/{station}/query", "query-type.html", choose, "work", "station", label="Query")
-PAGE = Page(PATH, "query.html", show, "work", "station", {"keep": keep, "stop": stop})
+PAGE = Page(PATH, "query.html", show, "work", "station", {"find": find, "count": find, "keep": keep, "stop": stop})
 EXPORT = Page(f"{PATH}/export.{{format}}", "query.html", export, "work", "station")
