@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 from base64 import b64encode
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NoReturn
 
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 from tests.interfaces.http.conftest import Served
-from tests.interfaces.web.conftest import PASSWORD, fail
+from tests.interfaces.web.conftest import PASSWORD, fail, without_complaints
 
 AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text()
-SECONDS = 30_000  # a bound, not a wait
+SECONDS = 60_000  # a bound, not a wait
 #: Pictures of the guide, and others that are only compared. POSTROOM_SCREENS=1 makes them again.
 SCREENS = Path(__file__).parents[3] / "docs" / "guide" / "images"
 README = Path(__file__).parents[3] / "docs" / "pictures"
@@ -35,12 +39,47 @@ DIFFER = """async ([one, other]) => {
 }"""
 
 
+#: Tells of each click of a mouse and each key. What a script clicks is not trusted; Enter clicks with no button.
+ACTS = """for (const kind of ['click', 'keydown']) {
+  addEventListener(kind, (event) => {
+    if (event.isTrusted && (event.detail || kind === 'keydown')) acted(kind);
+  }, true);
+}"""
+
+
 def sign_in(page: Page, url: str, name: str) -> None:
     page.goto(url)
-    page.get_by_label("Name").fill(name)
-    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_label("Name").press_sequentially(name)
+    page.get_by_label("Password").press_sequentially(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url(lambda address: "/sign-in" not in address)
+
+
+@contextmanager
+def person(engine: Browser, url: str, name: str, acts: Counter[str] | None = None) -> Iterator[Page]:
+    """The window of someone with an address, a name and a password, who then goes only where the pages lead.
+
+    ``acts`` counts clicks and keys, also those for signing in.
+    """
+
+    def refused(*_: Any, **__: Any) -> NoReturn:
+        raise AssertionError(f"{name} knows one address only")
+
+    with engine.new_context(viewport={"width": 1280, "height": 900}) as context:
+        context.set_default_timeout(SECONDS)
+        if acts is not None:
+            context.expose_function("acted", lambda kind: acts.update([kind]))
+            context.add_init_script(ACTS)
+        with without_complaints(context.new_page()) as page:
+            sign_in(page, url, name)
+            page.goto = page.reload = page.go_back = refused  # type: ignore[method-assign]
+            yield page
+
+
+def at_page(page: Page, url: str, label: str) -> None:
+    """Someone who has signed in begins at the address, and chooses a page of the bar."""
+    page.goto(url)
+    page.get_by_role("navigation").get_by_role("link", name=label, exact=True).click()
 
 
 def screen(page: Page, name: str, *, height: int = 780, folder: Path = SCREENS) -> None:

@@ -238,6 +238,28 @@ def held(patch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, threading
         go.set()
 
 
+@contextmanager
+def midway(patch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """A query everywhere waits when it has read the stations, and has not read the mailboxes; set to let it go on."""
+    go = threading.Event()
+    real = Station.query
+
+    def query(self: Station, *given: Any, progress: Any = None, **more: Any) -> Any:
+        def wait(done: int, total: int) -> None:
+            progress(done, total)
+            while done < total and not go.wait(0.02):
+                progress(done, total)  # raises if it is stopped
+
+        return real(self, *given, progress=wait, **more)
+
+    patch.setattr(Station, "query", query)
+    try:
+        yield go
+    finally:
+        go.set()
+        patch.setattr(Station, "query", real)
+
+
 # --- a real browser ---
 
 
@@ -250,7 +272,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="package")
 def engine(stage: Served) -> Iterator[Chromium]:
-    expect.set_options(timeout=30_000)  # a bound, not a wait
+    expect.set_options(timeout=60_000)  # a bound, not a wait
     with chromium() as found:
         yield found
 
@@ -259,19 +281,25 @@ def engine(stage: Served) -> Iterator[Chromium]:
 def signed_in(stage: Served, engine: Chromium) -> Iterator[BrowserContext]:
     """One window of the clerk for all tests; whatever a page complains about fails the test that asks."""
     context = engine.new_context(viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(60_000)
     cookies = cookies_of_clerk(stage)
     context.add_cookies([{"name": name, "value": value, "url": stage.url} for name, value in cookies.items()])
     yield context
     context.close()
 
 
-@pytest.fixture
-def page(signed_in: BrowserContext) -> Iterator[Page]:
-    page = signed_in.new_page()
+@contextmanager
+def without_complaints(page: Page) -> Iterator[Page]:
+    """A window that is closed at the end; nothing has failed in it."""
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
     yield page
     page.close()
     assert [each for each in complaints if "status of 4" not in each] == []  # a refusal is meant
+
+
+@pytest.fixture
+def page(signed_in: BrowserContext) -> Iterator[Page]:
+    with without_complaints(signed_in.new_page()) as page:
+        yield page
