@@ -27,7 +27,7 @@ from postroom.errors import (
     RequestInvalid,
 )
 from postroom.interfaces.web import body_view
-from postroom.interfaces.web.asking import Asking, Progress
+from postroom.interfaces.web.asking import Asking
 from postroom.interfaces.web.overview import oldest_messages, picture
 from postroom.interfaces.web.page import Again, Goto, Page
 from postroom.interfaces.web.rendering import count
@@ -35,6 +35,7 @@ from postroom.interfaces.web.visit import Visit
 from postroom.limits import FAILURES_SHOWN_MAX
 from postroom.model.body import Format
 from postroom.model.message import Draft, Message
+from postroom.model.progress import OnProgress
 from postroom.model.xml import parse_xml
 from postroom.room import Postroom
 from postroom.rules.entries import settable
@@ -396,7 +397,7 @@ def _all(visit: Visit) -> list[Failed]:
 
 
 def _each_tried(
-    visit: Visit, edit: TryAll, failed: Sequence[Failed], progress: Progress
+    visit: Visit, edit: TryAll, failed: Sequence[Failed], progress: OnProgress
 ) -> Iterator[tuple[Failed, Draft | None, str]]:
     """Each failure of a cause with what would be sent again, or why it would fail again."""
     for number, failure in enumerate(failed):
@@ -427,7 +428,7 @@ def try_all(visit: Visit) -> Goto:
     return Goto(visit.again(key=edit.key, asked=asking.id))
 
 
-def _tried(visit: Visit, edit: TryAll, failed: Sequence[Failed], progress: Progress) -> TriedAll:
+def _tried(visit: Visit, edit: TryAll, failed: Sequence[Failed], progress: OnProgress) -> TriedAll:
     told = list(_each_tried(visit, edit, failed, progress))
     works = [(failure, draft) for failure, draft, _ in told if draft is not None]
     return TriedAll(works, [(failure.key, why) for failure, draft, why in told if draft is None])
