@@ -29,7 +29,7 @@ STATION_LABELS = (
     "query-number",
     "query-open",
     "query-close",
-    "album",
+    "image-table",
 )
 #: Those of procedures.
 PROCEDURE_LABELS = ("desks", "procedure", "switch")

@@ -64,8 +64,8 @@ def test_what_commands_and_errors_speak_of_is_a_word_of_the_glossary() -> None:
         for kind in errors.every_error()
         if (found := re.match(r"(\w+)-(unknown|held|exists|taken)$", kind.code))
     }
-    # A temporary table in code; what files are in; a queue of a machine; what a server has no path or no verb for.
-    known = {*WORDS, "album", "language", "state", "resource", "method"}
+    # What files are in; a queue of a machine; what a server has no path or no verb for.
+    known = {*WORDS, "language", "state", "resource", "method"}
     assert groups | codes - {"name"} <= known
 
 

@@ -280,8 +280,8 @@ def test_an_index_is_made_for_messages_that_are_there(room: Postroom, tmp_path: 
     room.load(file)
     assert [image.key for image in john.query(TYPE, To="p3")] == before
     store = room._parts.network.store(john.node)
-    filings = store.read(lambda tx: {each.field: each.ready for each in tx.field_index.of_type(TYPE)})
-    assert filings["To"] == 1
+    indexed_fields = store.read(lambda tx: {each.field: each.ready for each in tx.field_index.of_type(TYPE)})
+    assert indexed_fields["To"] == 1
     file.write_text(MEETING)
     room.load(file)
     assert [image.key for image in john.query(TYPE, To="p3")] == before

@@ -13,7 +13,14 @@ import pytest
 import postroom
 from postroom.model.message import message_hash
 from postroom.store import migrations
-from postroom.store.migrations import MIGRATIONS, for_postgres, for_sqlite
+from postroom.store.migrations import (
+    MIGRATIONS,
+    for_postgres,
+    for_sqlite,
+    m0019_leases_shared,
+    m0023_selecting_on_demand,
+    m0026_calm_queues,
+)
 from postroom.store.sqlite.connection import APPLICATION_STATEMENT, VERSION_STATEMENTS
 
 OLD = (
@@ -116,7 +123,7 @@ def make_before(url: str, migration: Sequence[str], *rows: str) -> None:
 
 def test_leases_of_the_version_before_are_counted(empty_postgres_url: str) -> None:
     """There a tally had what was leased among the departed."""
-    make_before(empty_postgres_url, migrations.m0019_leases_shared.STATEMENTS, *LEASED)
+    make_before(empty_postgres_url, m0019_leases_shared.STATEMENTS, *LEASED)
     with postroom.open(empty_postgres_url) as room:
         (found,) = [count for count in room.count().queues if count.queue == "q"]
         assert (found.unprocessed, found.leased, found.processed) == (0, 1, 1)
@@ -128,7 +135,7 @@ def test_leases_of_the_version_before_are_counted(empty_postgres_url: str) -> No
 def test_who_selected_in_the_version_before_selects_again_on_a_server(empty_postgres_url: str) -> None:
     """There the triggers were in every room, and entries that they kept."""
     selection = "INSERT INTO selections (queue, name) VALUES (1, 'n')"
-    make_before(empty_postgres_url, migrations.m0026_calm_queues.STATEMENTS, selection)
+    make_before(empty_postgres_url, m0026_calm_queues.STATEMENTS, selection)
     with postroom.open(empty_postgres_url) as room:
         (queue,) = [count for count in room.count().queues if count.queue == "q"]
         assert room.store.read(lambda tx: tx.selections.names(tx.queues.to_read(1))) == set()
@@ -143,7 +150,7 @@ def test_who_selected_in_the_version_before_selects_again_on_a_server(empty_post
 
 def test_who_selected_in_the_version_before_selects_again(empty_sqlite_url: str) -> None:
     """There the triggers were in every room."""
-    before = MIGRATIONS.index(migrations.m0023_selecting_on_demand.STATEMENTS)
+    before = MIGRATIONS.index(m0023_selecting_on_demand.STATEMENTS)
     connection = apsw.Connection(empty_sqlite_url)
     for statement in (each for statements in MIGRATIONS[:before] for each in map(for_sqlite, statements)):
         connection.execute(statement)

@@ -56,7 +56,7 @@ def engines(tx: Transaction) -> list[EngineSeen]:
     leader = known.get(LEASE)
     seen = []
     for place, lease in sorted(_living(tx, known).items()):
-        queues = [name.removeprefix(_QUEUE) for name, other in known.items() if other.owner == _mark(place, lease)]
+        queues = [name.removeprefix(_QUEUE) for name, other in known.items() if other.owner == _owner(place, lease)]
         leads = leader is not None and not leader.released and leader.owner == lease.owner
         seen.append(EngineSeen(place, described(lease.owner), leads, tuple(sorted(queues))))
     return seen
@@ -71,7 +71,7 @@ def _living(tx: Transaction, known: Mapping[str, Lease]) -> dict[int, Lease]:
     }
 
 
-def _mark(place: int, lease: Lease) -> str:
+def _owner(place: int, lease: Lease) -> str:
     """Who has a queue: an engine that loses its place loses its queues."""
     return f"{_PLACE}{place}, {lease.fence}"
 
@@ -168,8 +168,8 @@ class Holding:
 
     def _elsewhere(self, tx: Transaction, known: Mapping[str, Lease], queues: Collection[str]) -> set[str]:
         """Those that another engine has, which will let them go."""
-        marks = {_mark(place, lease) for place, lease in _living(tx, known).items()}
-        held = {name for name in self._known.free if (lease := known.get(_QUEUE + name)) and lease.owner in marks}
+        owners = {_owner(place, lease) for place, lease in _living(tx, known).items()}
+        held = {name for name in self._known.free if (lease := known.get(_QUEUE + name)) and lease.owner in owners}
         return held - set(queues)
 
     def _meant(self, tx: Transaction, known: Mapping[str, Lease], place: int) -> set[str]:

@@ -38,13 +38,13 @@ def sphere_of(stored: Stored) -> str | None:
     return id if isinstance(id, str) else None
 
 
-def marked(draft: Draft, marks: Mapping[str, Any]) -> Draft:
+def marked(draft: Draft, agreed: Mapping[str, Any]) -> Draft:
     """A draft with the agreed properties, which nobody else may set."""
     own = json.loads(draft.properties)
-    for name in marks:
+    for name in agreed:
         if name in own:
             raise PropertyInvalid(name=name, why="the sphere sets it")
-    return draft._replace(properties=properties_text({**own, **marks}))
+    return draft._replace(properties=properties_text({**own, **agreed}))
 
 
 def unmarked(draft: Draft) -> Draft:
@@ -65,12 +65,12 @@ def remember(
     cause: int | None = None,
 ) -> int:
     """Put a message into COMP.Q, with whom it is for. The journal tells it, too: the message itself may disappear."""
-    marks: dict[str, Any] = {SPHERE: id, RECIPIENT: recipient}
+    agreed: dict[str, Any] = {SPHERE: id, RECIPIENT: recipient}
     if primary is not None:
-        marks[COMPENSATES] = key_text(primary)
-    detail = {**marks, "when": when, **({} if kept_in is None else {"on_commit": kept_in})}
+        agreed[COMPENSATES] = key_text(primary)
+    detail = {**agreed, "when": when, **({} if kept_in is None else {"on_commit": kept_in})}
     undo = tx.queues.own(UNDO_QUEUE, UNDO, Keep.NOTHING)
-    return tx.messages.put(undo, marked(draft, marks), cause if primary is None else primary, detail)
+    return tx.messages.put(undo, marked(draft, agreed), cause if primary is None else primary, detail)
 
 
 def fail(tx: Transaction, token: Token, reason: str, queues: Mapping[str, Queue] | None = None) -> bool:

@@ -69,7 +69,6 @@
     │   ├── SourceHeld             source-held
     │   └── SourceUnknown          source-unknown
     ├── StationError
-    │   ├── AlbumUnknown           album-unknown
     │   ├── DossierUnknown         dossier-unknown
     │   ├── KeysExhausted          keys-exhausted
     │   ├── MessageElsewhere       message-elsewhere
@@ -82,7 +81,8 @@
     │   ├── SqlRefused             sql-refused
     │   ├── StationInUse           station-in-use
     │   ├── StationTaken           station-taken
-    │   └── StationUnknown         station-unknown
+    │   ├── StationUnknown         station-unknown
+    │   └── TableUnknown           table-unknown
     ├── SphereError
     │   ├── CheckTooShort          check-too-short
     │   ├── EntityExists           entity-exists
@@ -295,7 +295,6 @@ from postroom.errors.spheres import (
     TransitionRefused,
 )
 from postroom.errors.stations import (
-    AlbumUnknown,
     DossierUnknown,
     KeysExhausted,
     MessageElsewhere,
@@ -310,6 +309,7 @@ from postroom.errors.stations import (
     StationInUse,
     StationTaken,
     StationUnknown,
+    TableUnknown,
 )
 from postroom.errors.stores import (
     ArchiveDamaged,
@@ -360,7 +360,6 @@ def advice_of(code: str) -> str:
 
 
 __all__ = [
-    "AlbumUnknown",
     "AnswerLost",
     "ArchiveDamaged",
     "ArchiveMissing",
@@ -505,6 +504,7 @@ __all__ = [
     "StreamFailed",
     "StreamPackageMissing",
     "StreamUnknown",
+    "TableUnknown",
     "TextInvalid",
     "TokenRefused",
     "TooManyRequests",

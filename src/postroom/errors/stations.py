@@ -9,12 +9,6 @@ class StationError(PostroomError):
     """Something about stations, nodes, or queries over them."""
 
 
-class AlbumUnknown(StationError):
-    code = "album-unknown"
-    template = "{station} has no temporary table {name} (postroom query TYPE --into {name} makes one){nearest}"
-    advice = "Look at the names with `postroom table list`, or keep a query's answer with `--into NAME`."
-
-
 class DossierUnknown(StationError):
     code = "dossier-unknown"
     template = "{station} has no dossier {name} (postroom dossier add {name} KEY begins one){nearest}"
@@ -94,3 +88,9 @@ class StationUnknown(StationError):
     code = "station-unknown"
     template = "there is no station {station} (postroom station list shows them){nearest}"
     advice = "Look at `postroom station list`, or add it with `postroom station add`."
+
+
+class TableUnknown(StationError):
+    code = "table-unknown"
+    template = "{station} has no temporary table {name} (postroom query TYPE --into {name} makes one){nearest}"
+    advice = "Look at the names with `postroom table list`, or keep a query's answer with `--into NAME`."

@@ -391,6 +391,7 @@ def _unlock(tx: Transaction, queue: Queue) -> None:
 
 def _is_one_portion(area: Area, stored: Stored) -> bool:
     """Whether a message is one segment, and fits into an area; else the long way finds out how it is read."""
-    body, marks = stored.body, stored.properties
-    marked = '"segments":' in marks or '"end":' in marks or (stored.type is not None and stored.format == Format.JSON)
-    return not marked and body.isascii() and "\n" not in body and len(body) <= area.size
+    body, properties = stored.body, stored.properties
+    in_parts = '"segments":' in properties or '"end":' in properties
+    typed = stored.type is not None and stored.format == Format.JSON
+    return not in_parts and not typed and body.isascii() and "\n" not in body and len(body) <= area.size

@@ -70,20 +70,20 @@ def composed(
     >>> composed(["AB", "", "CD"], group=True)
     ('ABCD', {'segments': '2,0,2', 'end': 'EGI'})
     """
-    marks = dict(properties or {})
-    for name in {SEGMENTS, GROUP, SOURCE, ADVANCING} & marks.keys():
+    complete = dict(properties or {})
+    for name in {SEGMENTS, GROUP, SOURCE, ADVANCING} & complete.keys():
         raise ArgumentInvalid(argument=name, why="it is the name of a property of messages in segments")
     if len(segments) > _MANY:
         raise ArgumentInvalid(argument="segments", why=f"at most {_MANY} in one message")
     if len(segments) != 1 or "\n" in segments[0]:
-        marks[SEGMENTS] = _written(segments)
+        complete[SEGMENTS] = _written(segments)
     if group:
-        marks[GROUP] = _EGI
+        complete[GROUP] = _EGI
     if source is not None:
-        marks[SOURCE] = source
+        complete[SOURCE] = source
     if any(advancing):
-        marks[ADVANCING] = ",".join(advancing)
-    return "".join(segments), marks
+        complete[ADVANCING] = ",".join(advancing)
+    return "".join(segments), complete
 
 
 def _written(segments: Sequence[str]) -> str:

@@ -222,5 +222,5 @@ class RoomDefinitions(RoomPart):
                 check_typed(tx, draft)
             return target.name, self._parts.admission(tx, target, [draft])[0].draft if target.admission else draft
 
-        name, entering = self._parts.store.read(admitted)
-        return tryout.tried_alone(self._parts.store, self._parts.programs, name, entering)
+        name, as_admitted = self._parts.store.read(admitted)
+        return tryout.tried_alone(self._parts.store, self._parts.programs, name, as_admitted)

@@ -147,8 +147,8 @@ class RoomQueues(RoomPart):
         """Send one message in segments, which may have line ends in them. ``group``: it is the last one of a group."""
         if isinstance(segments, str) or not segments:
             raise ArgumentInvalid(argument="segments", why="give a list with at least one segment")
-        body, marks = composed(segments, group=group, source=source, properties=properties)
-        draft = Draft.of(body, properties=marks or None)
+        body, complete = composed(segments, group=group, source=source, properties=properties)
+        draft = Draft.of(body, properties=complete or None)
         return self._parts.verbs.send(said(queue), draft, idempotency_key, source=source)
 
     def send_many(

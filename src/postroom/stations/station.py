@@ -9,7 +9,7 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from postroom.errors import AlbumUnknown, ArgumentInvalid, DossierUnknown, MessageElsewhere
+from postroom.errors import ArgumentInvalid, DossierUnknown, MessageElsewhere, TableUnknown
 from postroom.limits import BATCH_MESSAGES_MAX, COPIES_MAX, DOSSIER_CHARS_MAX, KEY_TAIL, QUERY_SECONDS, SQL_SECONDS
 from postroom.model.arguments import check_methods
 from postroom.model.body import check_text
@@ -408,7 +408,7 @@ class Station:
             queue = self._queue(tx)
             tx.image_tables.keep(queue.id, name, edition.form.name, edition.version, number, answer.kept)
 
-        self._store().transact("album", work)
+        self._store().transact("image-table", work)
 
     def tables(self) -> list[ImageTable]:
         """The temporary tables of this station."""
@@ -425,7 +425,7 @@ class Station:
     def drop_table(self, name: str) -> None:
         """Drop a temporary table."""
         self._table(name)
-        self._store().transact("album", lambda tx: tx.image_tables.drop(self._queue(tx).id, name))
+        self._store().transact("image-table", lambda tx: tx.image_tables.drop(self._queue(tx).id, name))
 
     def sql(self, statement: str, *, timeout: float = SQL_SECONDS, progress: OnProgress | None = None) -> Table:
         """Ask the temporary tables of this station in Spark SQL, on this machine and in a process of its own.
@@ -440,7 +440,7 @@ class Station:
     def _table(self, name: str) -> ImageTable:
         known = {table.name: table for table in self.tables()}
         if name not in known:
-            raise AlbumUnknown(station=self.name, name=name, nearest=nearest(name, known))
+            raise TableUnknown(station=self.name, name=name, nearest=nearest(name, known))
         return known[name]
 
     # --- where things are ---

@@ -97,9 +97,9 @@ def test_temporary_tables_are_listed_shown_and_dropped(fees: Run) -> None:
     }
     assert fees("table", "show", "big").out == kept.out
     assert len(fees("table", "show", "big", "--json").json["images"]) == 2
-    assert fees("table", "show", "bg").err.startswith("postroom: album-unknown: Dennis has no temporary table bg (")
+    assert fees("table", "show", "bg").err.startswith("postroom: table-unknown: Dennis has no temporary table bg (")
     assert fees("table", "drop", "big").out == "dropped big\n"
-    assert fees("table", "drop", "big").err.startswith("postroom: album-unknown:")
+    assert fees("table", "drop", "big").err.startswith("postroom: table-unknown:")
     fees("query", "FEE", "--into", "all", "--count")
     assert fees("table", "drop", "all", "--json").json == {"status": "00", "table": "all"}
 

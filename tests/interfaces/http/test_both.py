@@ -445,7 +445,7 @@ def test_a_station_is_worked_at(two: Two) -> None:
     assert [each.name for each in john.tables()] == ["suppers"]
     assert len(john.table("suppers")) == 3
     john.drop_table("suppers")
-    with pytest.raises(errors.AlbumUnknown):
+    with pytest.raises(errors.TableUnknown):
         john.table("suppers")
     assert john.add_to_dossier("evening", key, *copies) == 3
     assert john.dossiers()["evening"] == 3

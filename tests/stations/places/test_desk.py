@@ -43,7 +43,7 @@ def agrees(room: Postroom) -> None:
             for stored in tx.messages.next_of(queue.name, 0, 1000):
                 assert (stored.queue, stored.sound) == (queue.name, True)
                 entries = indexing.entries(tx.field_index.of_type("NOTE"), stored)
-                expected |= {(queue.id, entry.filing, entry.value, stored.key) for entry in entries}
+                expected |= {(queue.id, entry.index_id, entry.value, stored.key) for entry in entries}
         rows = tx.session.rows("SELECT queue, filing, value, message FROM filed")
         return expected, {(row[0], row[1], row[2], row[3]) for row in rows}
 
@@ -66,9 +66,11 @@ def found(room: Postroom, queue: str, text: str) -> list[int]:
     """What the index of a field leads to, in one queue."""
 
     def work(tx: Transaction) -> list[int]:
-        (filing,) = [filing for filing in tx.field_index.of_type("NOTE") if filing.field == "Text"]
+        (indexed_field,) = [
+            indexed_field for indexed_field in tx.field_index.of_type("NOTE") if indexed_field.field == "Text"
+        ]
         rows = tx.session.rows("SELECT f.value, f.message, q.name FROM filed f JOIN queues q ON q.id = f.queue")
-        assert filing.ready
+        assert indexed_field.ready
         return [message for value, message, name in rows if name == queue and text in value]
 
     return room.store.read(work)

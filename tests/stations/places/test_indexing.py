@@ -12,13 +12,13 @@ from postroom.model.message import Stored
 from postroom.room import Postroom
 from postroom.stations.forms.reader import parse
 from postroom.stations.places import indexing
-from postroom.store.tables.field_index import Filing
+from postroom.store.tables.field_index import IndexedField
 
 LISTED = "type LIST\n| Tags: ____ No: ___ |\nfield Tags list of string free\nfield No int free\nindex Tags\nindex No\n"
 BY_TYPE, BY_TAGS, BY_NUMBER = (
-    Filing(1, "LIST", "", "", 1),
-    Filing(2, "LIST", "Tags", "string", 1),
-    Filing(3, "LIST", "No", "int", 1),
+    IndexedField(1, "LIST", "", "", 1),
+    IndexedField(2, "LIST", "Tags", "string", 1),
+    IndexedField(3, "LIST", "No", "int", 1),
 )
 
 
@@ -28,8 +28,8 @@ def message(body: str) -> Stored:
 
 def test_a_message_has_one_entry_by_its_type_and_one_for_each_value() -> None:
     entries = indexing.entries([BY_TYPE, BY_TAGS, BY_NUMBER], message('{"Tags":["b","a","b"],"No":7}'))
-    assert [entry.filing for entry in entries] == [1, 2, 2, 3]
-    assert [entry.value for entry in entries if entry.filing == 2] == ["a", "b"]
+    assert [entry.index_id for entry in entries] == [1, 2, 2, 3]
+    assert [entry.value for entry in entries if entry.index_id == 2] == ["a", "b"]
     assert indexing.entries([BY_TYPE, BY_TAGS], message("{}")) == indexing.entries([BY_TYPE], message("{}"))
 
 
@@ -60,10 +60,12 @@ def test_an_index_is_filled_with_what_is_there_and_removed_when_no_form_wants_it
         (form,) = parse(NOTE, "f")
         indexing.align(room.store, [form])
         assert _by_text(room) == sorted((f"t{number % 2}", key) for number, key in enumerate(keys))
-        assert all(filing.ready for filing in room.store.read(lambda tx: tx.field_index.all()))
+        assert all(indexed_field.ready for indexed_field in room.store.read(lambda tx: tx.field_index.all()))
         indexing.align(room.store, parse(NOTE.replace("index Text\n", ""), "f"))
         assert _by_text(room) == []
-        assert [filing.field for filing in room.store.read(lambda tx: tx.field_index.of_type("NOTE"))] == [""]
+        assert [
+            indexed_field.field for indexed_field in room.store.read(lambda tx: tx.field_index.of_type("NOTE"))
+        ] == [""]
 
 
 def _by_text(room: Postroom) -> list[tuple[str, str]]:

@@ -12,10 +12,10 @@ from postroom.stations.forms.reader import parse
 from postroom.stations.queries.conditions import sketch
 from postroom.stations.queries.reading import Asked, Plan, TooMany, find, form_version, route
 from postroom.store.kernel.transaction import Transaction
-from postroom.store.tables.field_index import Filing
+from postroom.store.tables.field_index import IndexedField
 
 (FORM,) = parse(NOTE, "f")
-BY_TYPE, BY_TEXT = Filing(1, "NOTE", "", "", 1), Filing(2, "NOTE", "Text", "string", 1)
+BY_TYPE, BY_TEXT = IndexedField(1, "NOTE", "", "", 1), IndexedField(2, "NOTE", "Text", "string", 1)
 
 
 def plan(**fields: str) -> Plan:
@@ -35,7 +35,7 @@ def test_the_narrowest_index_is_used_and_the_other_fields_are_tested() -> None:
     ("fields", "by"),
     [({"Text": "*abc"}, BY_TYPE), ({"Text": "<> x"}, BY_TYPE), ({"Text": "a*"}, BY_TEXT), ({"To": "x"}, BY_TYPE)],
 )
-def test_an_index_that_leaves_everything_is_not_used(fields: dict[str, str], by: Filing) -> None:
+def test_an_index_that_leaves_everything_is_not_used(fields: dict[str, str], by: IndexedField) -> None:
     way = route([BY_TYPE, BY_TEXT], plan(**fields))
     assert way is not None
     assert way.by == by

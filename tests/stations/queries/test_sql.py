@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tests.stations.world import desk, network
 
 from postroom.engine.spark import internals
-from postroom.errors import AlbumUnknown, ArgumentInvalid, SqlRefused
+from postroom.errors import ArgumentInvalid, SqlRefused, TableUnknown
 from postroom.room import Postroom
 from postroom.stations.queries import sql_process
 from postroom.stations.station import Station
@@ -73,7 +73,7 @@ def orders(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Ite
 def test_tables_are_kept_shown_replaced_and_dropped(ann: Station) -> None:
     ann.query("ORDER", {"Order No": "<> o3"}, into="orders")
     answer = ann.query("INVOICE", scope="global", into="invoices")
-    assert [(album.name, album.type, album.images, album.query) for album in ann.tables()] == [
+    assert [(table.name, table.type, table.images, table.query) for table in ann.tables()] == [
         ("invoices", "INVOICE", 2, answer.seq),
         ("orders", "ORDER", 2, 0),
     ]
@@ -81,7 +81,7 @@ def test_tables_are_kept_shown_replaced_and_dropped(ann: Station) -> None:
     ann.query("ORDER", into="orders")
     assert len(ann.table("orders")) == 3
     ann.drop_table("orders")
-    with pytest.raises(AlbumUnknown, match="query TYPE --into orders"):
+    with pytest.raises(TableUnknown, match="query TYPE --into orders"):
         ann.table("orders")
     with pytest.raises(ArgumentInvalid, match="not a name"):
         ann.query("ORDER", into="two words")

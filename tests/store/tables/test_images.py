@@ -9,7 +9,7 @@ from postroom.store.tables import images
 from postroom.store.tables.images import ImageTable, KeptImage
 
 
-def test_an_album_takes_the_place_of_one_of_its_name(tx: Transaction, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_takes_the_place_of_one_of_its_name(tx: Transaction, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(images, "SEARCH_ROWS", 2)
     pictures = [KeptImage(key, "ann", "NOTE", 1, f"body {key}") for key in range(5)]
     tx.image_tables.keep(1, "old", "NOTE", 1, 0, pictures[:1])

@@ -21,7 +21,7 @@ from postroom.flows.language.outside import FILES, JSON, KAFKA, RATE, Outside
 from postroom.flows.language.sql import Sql, body_of, event_of, text
 from postroom.flows.language.types import Tuple, Type
 from postroom.flows.language.values import label
-from postroom.flows.streams.entering import event_of_raw, fits, raw_of
+from postroom.flows.streams.admission import event_of_raw, fits, raw_of
 from postroom.flows.streams.formats import ENDINGS, admitted, rows_of
 from postroom.flows.streams.routing import Ends
 from postroom.limits import BODY_BYTES_MAX, STREAM_EVENTS, STREAM_FILES

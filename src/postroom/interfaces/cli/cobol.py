@@ -13,12 +13,12 @@ import typer
 from postroom.errors import ArgumentInvalid, FileUnreadable, PostroomError
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import Commands, opened, settings
-from postroom.interfaces.cli.suggestions import Guesses
+from postroom.interfaces.cli.suggestions import SuggestingGroup
 
 _OWN = ("-h", "--help", "--room", "--json")
 
 
-class _Programs(Guesses):
+class _Programs(SuggestingGroup):
     """``postroom cobol FILE`` is short for ``postroom cobol translate FILE``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from postroom.errors import ArgumentInvalid, PasswordWrong, PostroomError, PrincipalRefused
-from postroom.interfaces.cli.suggestions import Guesses
+from postroom.interfaces.cli.suggestions import SuggestingGroup
 
 if TYPE_CHECKING:
     from postroom.model.message import Value
@@ -104,7 +104,7 @@ class Commands(typer.Typer):
     """Commands that all know ``--room`` and ``--json``. What these say is in the settings."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(no_args_is_help=True, rich_markup_mode=None, **{"cls": Guesses} | options)
+        super().__init__(no_args_is_help=True, rich_markup_mode=None, **{"cls": SuggestingGroup} | options)
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[F], F]:
         add = super().command(name, **options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from postroom.interfaces.cli.suggestions import Guesses
+from postroom.interfaces.cli.suggestions import SuggestingGroup
 
 #: In the order of the help. A group of commands stands where most of them belong.
 PANELS: dict[str, tuple[str, ...]] = {
@@ -56,7 +56,7 @@ _PANEL = {name: panel for panel, names in PANELS.items() for name in names}
 _PLACE = {name: place for place, name in enumerate(_PANEL)}
 
 
-class Panels(Guesses):
+class Panels(SuggestingGroup):
     """A group whose help has a section for each panel. In plain text, as it is also a page of the reference."""
 
     def list_commands(self, ctx: Any) -> list[str]:

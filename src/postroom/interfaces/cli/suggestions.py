@@ -50,7 +50,7 @@ ELSEWHERE: dict[str, str] = {
 }
 
 
-class Guesses(TyperGroup):
+class SuggestingGroup(TyperGroup):
     """A group of commands that understands ``help``, and answers a word that is no command with what to type."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

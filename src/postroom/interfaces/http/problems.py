@@ -21,7 +21,7 @@ _STATUS: tuple[tuple[tuple[type[PostroomError], ...], int], ...] = (
     ((errors.PasswordWrong, errors.PasswordMissing, errors.PasswordNeeded, errors.QueueOwned), 403),
     ((errors.ResourceUnknown, errors.QueueUnknown, errors.MessageUnknown, errors.DefinitionUnknown), 404),
     ((errors.StationUnknown, errors.SphereUnknown, errors.TypeUnknown, errors.NodeUnknown, errors.OutboxUnknown), 404),
-    ((errors.AlbumUnknown, errors.DossierUnknown, errors.EntityUnknown, errors.CollectionUnknown), 404),
+    ((errors.TableUnknown, errors.DossierUnknown, errors.EntityUnknown, errors.CollectionUnknown), 404),
     ((errors.GatewayUnknown,), 404),
     ((errors.MethodUnknown,), 405),
     ((errors.MessageGone,), 410),

@@ -189,7 +189,7 @@ def interface_usable(subject: Subject) -> Found:
                 yield queue.position, why
 
 
-def _answering(subject: Subject) -> set[str]:
+def _replying_endpoints(subject: Subject) -> set[str]:
     """The endpoints that a queue sends to, and that may reply."""
     queues = () if subject.endpoints is None else subject.program.queues.values()
     sending = (queue for queue in queues if queue.kind == "outgoingGateway" and not unusable(queue))
@@ -201,7 +201,7 @@ def gateway_known(subject: Subject) -> Found:
     """An endpoint is an operator's; a program that names one that is not there would lose messages in silence."""
     taken: dict[tuple[str, str], str] = {}
     agreed: dict[str, tuple[str, str]] = {}  # by port: who named it first, and with which terms
-    answering = _answering(subject)
+    replying = _replying_endpoints(subject)
     for queue in subject.program.queues.values() if subject.endpoints is not None else ():
         assert subject.endpoints is not None
         port = None if unusable(queue) else port_of(queue, subject.endpoints)
@@ -212,7 +212,7 @@ def gateway_known(subject: Subject) -> Found:
             first, terms = agreed.setdefault(port.endpoint, (queue.name, port.terms))
             if terms != port.terms:
                 yield queue.position, f"{first} has another interface or policy for the port {port.endpoint}"
-        if port is not None and port.direction == REPLY and port.endpoint not in answering:
+        if port is not None and port.direction == REPLY and port.endpoint not in replying:
             yield (
                 queue.position,
                 f"{queue.name}: the gateway {port.endpoint} takes nothing in, as it was added, "

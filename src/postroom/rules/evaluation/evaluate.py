@@ -272,7 +272,7 @@ class _Chunk:
             entry = admission.finish(self._plan, target, properties, by, entries, document, self._evaluator)
         if isinstance(entry, Failure):
             return replace(entry, rule=rule)
-        return _entering(rule, target, document, entry)
+        return _enqueued(rule, target, document, entry)
 
     def _echoed(self, arrival: Arrival) -> Effects:
         """A message whose time in an echo queue is over goes on to its target, with what was set on it."""
@@ -295,7 +295,7 @@ class _Chunk:
         entry = self._admit(target, document, explicit, system)
         if isinstance(entry, Failure):
             return self._failed(arrival, entry)
-        return (_entering(arrival.queue, target, document, entry),)
+        return (_enqueued(arrival.queue, target, document, entry),)
 
     def _failed(self, arrival: Arrival, failure: Failure) -> Effects:
         """An error message in the place of everything else, in the most specific error queue that can take it."""
@@ -313,10 +313,10 @@ class _Chunk:
             taken = admission.inherited(target, trigger, {})
             entry = self._admit(target, document, taken, system)
             if isinstance(entry, Entry):
-                return (_entering(failure.rule or arrival.queue, target, document, entry)._replace(failed=True),)
+                return (_enqueued(failure.rule or arrival.queue, target, document, entry)._replace(failed=True),)
         entry = self._admit(Target(SYSTEM_ERRORS), document, {}, system)
         assert isinstance(entry, Entry)
-        made = _entering(failure.rule or arrival.queue, Target(SYSTEM_ERRORS), document, entry)
+        made = _enqueued(failure.rule or arrival.queue, Target(SYSTEM_ERRORS), document, entry)
         return (made._replace(failed=True),)
 
     def _admit(
@@ -333,7 +333,7 @@ def _set_by_rule(rule: str, properties: tuple[tuple[str, str | None, str], ...])
     return check_properties({**given, "rule": rule})
 
 
-def _entering(rule: str, target: Target, document: Document, entry: Entry) -> Enqueue:
+def _enqueued(rule: str, target: Target, document: Document, entry: Entry) -> Enqueue:
     return Enqueue(
         rule,
         target.queue,

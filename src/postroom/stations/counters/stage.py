@@ -362,9 +362,9 @@ class _CounterStep:
         if isinstance(made, Failure):
             return made
         key, body = made
-        marks = properties(Postmarks(edition.version, sphere=sphere_of(stored)))
+        postmarks = properties(Postmarks(edition.version, sphere=sphere_of(stored)))
         detail = json_text({"counter": counter.name, "from": stored.queue, "cause": key_text(stored.key)})
-        return New(key, box, edition.form.name, marks, body, stored.key, self._actor, detail)
+        return New(key, box, edition.form.name, postmarks, body, stored.key, self._actor, detail)
 
     # --- from a mailbox into a queue ---
 

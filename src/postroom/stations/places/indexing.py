@@ -15,7 +15,7 @@ from postroom.stations.forms.form import Form
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.queues import MAILBOX, STATION, Queue
 from postroom.store.kernel.transaction import Transaction
-from postroom.store.tables.field_index import Entry, Filing, Span, key_value
+from postroom.store.tables.field_index import Entry, IndexedField, Span, key_value
 from postroom.store.tables.scans import END
 
 
@@ -30,31 +30,33 @@ def remove(tx: Transaction, queue: Queue, messages: Iterable[Stored]) -> None:
 
 
 def _entries(tx: Transaction, messages: Iterable[Stored]) -> list[tuple[int, Entry]]:
-    known: dict[str, list[Filing]] = {}
+    known: dict[str, list[IndexedField]] = {}
     rows = []
     for stored in messages:
         type = stored.type or ""
-        filings = known.get(type)
-        if filings is None:
-            filings = known[type] = tx.field_index.of_type(type) or [tx.field_index.declare(type, "", "", ready=True)]
-        if len(filings) == 1:  # by its type alone, as most are
-            rows.append((stored.key, Entry(filings[0].id, key_value(stored.key))))
+        indexed_fields = known.get(type)
+        if indexed_fields is None:
+            indexed_fields = known[type] = tx.field_index.of_type(type) or [
+                tx.field_index.declare(type, "", "", ready=True)
+            ]
+        if len(indexed_fields) == 1:  # by its type alone, as most are
+            rows.append((stored.key, Entry(indexed_fields[0].id, key_value(stored.key))))
         else:
-            rows += [(stored.key, entry) for entry in entries(filings, stored)]
+            rows += [(stored.key, entry) for entry in entries(indexed_fields, stored)]
     return rows
 
 
-def entries(filings: Sequence[Filing], stored: Stored) -> list[Entry]:
+def entries(indexed_fields: Sequence[IndexedField], stored: Stored) -> list[Entry]:
     """The entries of a message in these indexes. Of a long value, the index has the beginning."""
-    body: Mapping[str, Any] = json.loads(stored.body) if len(filings) > 1 else {}
+    body: Mapping[str, Any] = json.loads(stored.body) if len(indexed_fields) > 1 else {}
     entries = []
-    for filing in filings:
-        if not filing.field:
-            entries.append(Entry(filing.id, key_value(stored.key)))
+    for indexed_field in indexed_fields:
+        if not indexed_field.field:
+            entries.append(Entry(indexed_field.id, key_value(stored.key)))
             continue
-        kind = Kind(filing.kind)
-        values = {indexed(sortable(kind, value)) for value in scalars(kind, body.get(filing.field))}
-        entries += [Entry(filing.id, value) for value in sorted(values)]
+        kind = Kind(indexed_field.kind)
+        values = {indexed(sortable(kind, value)) for value in scalars(kind, body.get(indexed_field.field))}
+        entries += [Entry(indexed_field.id, value) for value in sorted(values)]
     return entries
 
 
@@ -86,7 +88,7 @@ def align(store: Store, forms: Sequence[Form]) -> None:
     if not missing and not stale and all(index.ready for index in present):
         return
 
-    def declare(tx: Transaction) -> list[Filing]:
+    def declare(tx: Transaction) -> list[IndexedField]:
         tx.tracking.exclude()  # whoever writes now does not know of the new index
         for index in stale:
             tx.field_index.remove(index)
@@ -97,11 +99,11 @@ def align(store: Store, forms: Sequence[Form]) -> None:
             tx.field_index.declare(type, field, kind, ready=False)
         return [index for index in tx.field_index.all() if not index.ready]
 
-    for filing in store.transact("index", declare):
-        _fill(store, filing)
+    for indexed_field in store.transact("index", declare):
+        _fill(store, indexed_field)
 
 
-def _fill(store: Store, filing: Filing) -> None:
+def _fill(store: Store, indexed_field: IndexedField) -> None:
     """Add all that is there to a new index; then it is ready."""
 
     def queues(tx: Transaction) -> list[Queue]:
@@ -111,17 +113,17 @@ def _fill(store: Store, filing: Filing) -> None:
         after: str | None = ""
         while after is not None:
             start = after
-            after = store.transact("index", partial(_fill_page, filing, queue, start))
-    store.transact("index", lambda tx: tx.field_index.set_ready(filing))
+            after = store.transact("index", partial(_fill_page, indexed_field, queue, start))
+    store.transact("index", lambda tx: tx.field_index.set_ready(indexed_field))
 
 
-def _fill_page(filing: Filing, queue: Queue, after: str, tx: Transaction) -> str | None:
+def _fill_page(indexed_field: IndexedField, queue: Queue, after: str, tx: Transaction) -> str | None:
     """Add the next messages of a queue to a new index; returns where to go on, None at the end."""
     tx.queues.locked(queue.id)  # what is read here must not change before it is in the index
-    (by_key,) = [index for index in tx.field_index.of_type(filing.type) if not index.field]
+    (by_key,) = [index for index in tx.field_index.of_type(indexed_field.type) if not index.field]
     span = Span(by_key.id, after, HIGHEST)
     pages = tx.field_index.search((queue.id, queue.name), span, END, limit=INDEX_ROWS)
     messages = [stored for page in pages for stored in page]
-    new = [(stored.key, entry) for stored in messages for entry in entries([by_key, filing], stored)]
+    new = [(stored.key, entry) for stored in messages for entry in entries([by_key, indexed_field], stored)]
     tx.field_index.add(queue.id, new)
     return key_value(messages[-1].key + 1) if len(messages) == INDEX_ROWS else None

@@ -19,7 +19,7 @@ Work = Callable[[], Mapping[int, Outcome]]
 
 
 class _Begun(NamedTuple):
-    mark: tuple[object, ...]  # which set it is
+    identity: tuple[object, ...]  # which set it is
     keys: tuple[int, ...]  # of its new messages
     coming: Future[Mapping[int, Outcome]]
 
@@ -41,7 +41,7 @@ class Patience:
     def begin(self, seen: Look, working: WorkingSet, work: Work) -> None:
         """Work a set out, however long it takes. A thread that hangs with its job does not keep the process."""
         coming: Future[Mapping[int, Outcome]] = Future()
-        self._begun[seen.desk.station] = _Begun(_mark(seen, working), working.keys, coming)
+        self._begun[seen.desk.station] = _Begun(_identity(seen, working), working.keys, coming)
         self._todo.put((work, coming))
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._run, daemon=True, name="postroom-slow-procedures")
@@ -62,7 +62,7 @@ class Patience:
             if known is None:
                 continue
             for working in seen.sets:
-                if _mark(seen, working) == known.mark and working.outcome is None:
+                if _identity(seen, working) == known.identity and working.outcome is None:
                     working.keys = known.keys
                     (working.outcome,) = known.coming.result().values()
 
@@ -82,6 +82,6 @@ class Patience:
             del self._begun[station]
 
 
-def _mark(seen: Look, working: WorkingSet) -> tuple[object, ...]:
+def _identity(seen: Look, working: WorkingSet) -> tuple[object, ...]:
     members = sorted((sketch, member.message, member.position) for sketch, member in working.members.items())
     return seen.desk.edition, working.plan.name, *members

@@ -22,7 +22,7 @@ from postroom.stations.places.postmarks import postmarks
 from postroom.stations.queries.conditions import EMPTY, FILLED, Condition, any_holds
 from postroom.store.kernel.queues import MAILBOX, STATION, Queue
 from postroom.store.kernel.transaction import Transaction
-from postroom.store.tables.field_index import Filing, Span, Test, Tests
+from postroom.store.tables.field_index import IndexedField, Span, Test, Tests
 from postroom.store.tables.images import KeptImage
 from postroom.store.tables.scans import END
 from postroom.store.tables.tracking import MAILBOXES, STATIONS
@@ -117,27 +117,27 @@ def find(
 class Route(NamedTuple):
     """How a store goes about a plan."""
 
-    by: Filing
+    by: IndexedField
     spans: tuple[Span, ...]
     tests: Tests
     exact: bool = False  # what the database finds is what is asked for: nobody need look again
 
 
-def route(filings: Sequence[Filing], plan: Plan) -> Route | None:
+def route(indexed_fields: Sequence[IndexedField], plan: Plan) -> Route | None:
     """Through the index whose conditions narrow it most; None if there was never a message of the type."""
-    by_key = next((index for index in filings if not index.field), None)
+    by_key = next((index for index in indexed_fields if not index.field), None)
     if by_key is None:
         return None
-    ready = {(index.field, index.kind): index for index in filings if index.ready and index.field}
+    ready = {(index.field, index.kind): index for index in indexed_fields if index.ready and index.field}
     ways = [(_width(asked), asked) for asked in plan.fields if (asked.name, str(asked.kind)) in ready]
     width, best = min(ways, default=(_ALL, None), key=lambda way: way[0])
     if best is None or width >= _ALL:
         return Route(by_key, (Span(by_key.id, "", HIGHEST),), _tests(plan.fields), _exact(plan.fields))
-    filing = ready[best.name, str(best.kind)]
+    indexed_field = ready[best.name, str(best.kind)]
     bounds = dict.fromkeys(condition.bounds for condition in best.conditions)
-    spans = tuple(Span(filing.id, indexed(low), indexed(high)) for low, high in bounds)
+    spans = tuple(Span(indexed_field.id, indexed(low), indexed(high)) for low, high in bounds)
     others = [field for field in plan.fields if field is not best]
-    return Route(filing, spans, _tests(others), _exact(others) and _filed_exactly(best))
+    return Route(indexed_field, spans, _tests(others), _exact(others) and _indexed_exactly(best))
 
 
 _ALL = 9
@@ -158,7 +158,7 @@ def _exact(fields: Iterable[Asked]) -> bool:
     )
 
 
-def _filed_exactly(asked: Asked) -> bool:
+def _indexed_exactly(asked: Asked) -> bool:
     """Whether what stands between the bounds of a field's conditions in its index is what they mean."""
     return all(
         condition.closed and all(len(bound) < INDEXED_CHARS_MAX for bound in condition.bounds)

@@ -6,68 +6,19 @@ is never edited; a change is a new number.
 
 from __future__ import annotations
 
-from postroom.store.kernel.statement import postgres_words
-from postroom.store.migrations import (
-    m0001_foundation,
-    m0002_rules,
-    m0003_flows,
-    m0004_stations,
-    m0005_procedures,
-    m0006_spheres,
-    m0007_causes,
-    m0008_staging,
-    m0009_effects,
-    m0010_undo,
-    m0011_confirmation,
-    m0012_upkeep,
-    m0013_afar,
-    m0014_deliveries,
-    m0015_side_by_side,
-    m0016_access,
-    m0017_gateways,
-    m0018_terminals,
-    m0019_leases_shared,
-    m0020_selectors,
-    m0021_web_services,
-    m0022_arc_states,
-    m0023_selecting_on_demand,
-    m0024_bindings,
-    m0025_streams,
-    m0026_calm_queues,
-    m0027_answers,
-    m0028_kept_answers,
-)
+from importlib import import_module
 
+from postroom.store.kernel.statement import postgres_words
+
+#: In their order, by the names of their files without the number.
+_NAMES = """
+    foundation rules flows stations procedures spheres causes staging effects undo confirmation upkeep afar
+    deliveries side_by_side access gateways terminals leases_shared selectors web_services arc_states
+    selecting_on_demand bindings streams calm_queues answers kept_answers
+""".split()
 #: The migration with number n stands at index n - 1.
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
-    m0001_foundation.STATEMENTS,
-    m0002_rules.STATEMENTS,
-    m0003_flows.STATEMENTS,
-    m0004_stations.STATEMENTS,
-    m0005_procedures.STATEMENTS,
-    m0006_spheres.STATEMENTS,
-    m0007_causes.STATEMENTS,
-    m0008_staging.STATEMENTS,
-    m0009_effects.STATEMENTS,
-    m0010_undo.STATEMENTS,
-    m0011_confirmation.STATEMENTS,
-    m0012_upkeep.STATEMENTS,
-    m0013_afar.STATEMENTS,
-    m0014_deliveries.STATEMENTS,
-    m0015_side_by_side.STATEMENTS,
-    m0016_access.STATEMENTS,
-    m0017_gateways.STATEMENTS,
-    m0018_terminals.STATEMENTS,
-    m0019_leases_shared.STATEMENTS,
-    m0020_selectors.STATEMENTS,
-    m0021_web_services.STATEMENTS,
-    m0022_arc_states.STATEMENTS,
-    m0023_selecting_on_demand.STATEMENTS,
-    m0024_bindings.STATEMENTS,
-    m0025_streams.STATEMENTS,
-    m0026_calm_queues.STATEMENTS,
-    m0027_answers.STATEMENTS,
-    m0028_kept_answers.STATEMENTS,
+MIGRATIONS: tuple[tuple[str, ...], ...] = tuple(
+    import_module(f"postroom.store.migrations.m{number:04}_{name}").STATEMENTS for number, name in enumerate(_NAMES, 1)
 )
 
 #: PostgreSQL: the migration that has the present text of each function in the database.

@@ -1,4 +1,4 @@
-"""Filing: messages of stations and mailboxes by what their fields say.
+"""The index of messages of stations and mailboxes by what their fields say.
 
 Every message is filed under its type, in the order of keys, and under each field that has an index. A search goes
 through one of these, station by station, and lets the database look at other fields on the way.
@@ -39,7 +39,7 @@ _TEXT = Statement(
 _NUMBER = "CASE WHEN json_valid(m.body) THEN m.body ->> ? BETWEEN ? AND ? ELSE 1 = 1 END"  # where numbers compare
 
 
-class Filing(NamedTuple):
+class IndexedField(NamedTuple):
     """One thing that messages of a type are found by; without a field it is the type."""
 
     id: int
@@ -50,7 +50,7 @@ class Filing(NamedTuple):
 
 
 class Entry(NamedTuple):
-    filing: int
+    index_id: int
     value: str
 
 
@@ -71,9 +71,9 @@ Tests = Sequence[Sequence[Test]]
 
 
 class Span(NamedTuple):
-    """A part of one filing."""
+    """A part of one index."""
 
-    filing: int
+    index_id: int
     low: str
     high: str
 
@@ -81,31 +81,31 @@ class Span(NamedTuple):
 class FieldIndex(StoreTable):
     # --- what there is ---
 
-    def of_type(self, type: str) -> list[Filing]:
-        return [Filing(*row) for row in self._session.rows(_OF_TYPE, (type,))]
+    def of_type(self, type: str) -> list[IndexedField]:
+        return [IndexedField(*row) for row in self._session.rows(_OF_TYPE, (type,))]
 
-    def all(self) -> list[Filing]:
-        return [Filing(*row) for row in self._session.rows(_ALL)]
+    def all(self) -> list[IndexedField]:
+        return [IndexedField(*row) for row in self._session.rows(_ALL)]
 
-    def declare(self, type: str, field: str, kind: str, *, ready: bool) -> Filing:
+    def declare(self, type: str, field: str, kind: str, *, ready: bool) -> IndexedField:
         id = self._session.number(_DECLARE, (type, field, kind, int(ready)))
-        return Filing(id, type, field, kind, int(ready))
+        return IndexedField(id, type, field, kind, int(ready))
 
-    def set_ready(self, filing: Filing) -> None:
-        self._session.run(_READY, (filing.id,))
+    def set_ready(self, indexed_field: IndexedField) -> None:
+        self._session.run(_READY, (indexed_field.id,))
 
-    def remove(self, filing: Filing) -> None:
-        self._session.run(_EMPTY, (filing.id,))
-        self._session.run(_REMOVE, (filing.id,))
+    def remove(self, indexed_field: IndexedField) -> None:
+        self._session.run(_EMPTY, (indexed_field.id,))
+        self._session.run(_REMOVE, (indexed_field.id,))
 
     # --- messages ---
 
     def add(self, queue: int, entries: Iterable[tuple[int, Entry]]) -> None:
-        """File messages, by key number, that are in a queue."""
-        self._session.many(_FILE, [(queue, entry.filing, entry.value, key) for key, entry in entries])
+        """Add messages, by key number, that are in a queue."""
+        self._session.many(_FILE, [(queue, entry.index_id, entry.value, key) for key, entry in entries])
 
     def remove_entries(self, queue: int, entries: Iterable[tuple[int, Entry]]) -> None:
-        self._session.many(_UNFILE, [(queue, entry.filing, entry.value, key) for key, entry in entries])
+        self._session.many(_UNFILE, [(queue, entry.index_id, entry.value, key) for key, entry in entries])
 
     def search(
         self, queue: tuple[int, str], span: Span, until: int, tests: Tests = (), limit: int | None = None
@@ -121,7 +121,9 @@ class FieldIndex(StoreTable):
         (id, name), after, last = queue, span.low, -1
         while True:
             size = SEARCH_ROWS if limit is None else min(limit, SEARCH_ROWS)
-            rows = self._session.rows(statement, (name, id, span.filing, after, last, span.high, until, *values, size))
+            rows = self._session.rows(
+                statement, (name, id, span.index_id, after, last, span.high, until, *values, size)
+            )
             if rows:
                 page = [record(row[:-1]) for row in rows]
                 yield page
@@ -149,5 +151,5 @@ def _statement(shape: tuple[tuple[bool, ...], ...]) -> str:
 
 
 def key_value(key: int) -> str:
-    """What a message is filed by under its type: its key, as long as any."""
+    """What a message is indexed by under its type: its key, as long as any."""
     return f"{key:017d}"

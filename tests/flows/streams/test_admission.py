@@ -10,7 +10,7 @@ import pytest
 
 from postroom.flows.language.sql import body_of
 from postroom.flows.language.types import parse
-from postroom.flows.streams.entering import event_of_raw, fits, raw_of
+from postroom.flows.streams.admission import event_of_raw, fits, raw_of
 from postroom.flows.streams.formats import admitted
 
 if TYPE_CHECKING:
