@@ -24,7 +24,7 @@ BEHAVIOURS = set(
     interfaces/cobol/test_programs.py interfaces/web/test_stories.py
     interfaces/web/test_every_page.py interfaces/web/test_form_in_browser.py interfaces/web/test_scale.py
     interfaces/web/test_payloads.py
-    interfaces/http/test_whole_interface.py
+    interfaces/http/test_both.py interfaces/http/test_whole_interface.py
     queues/test_states.py room/test_text.py
     rules/compilation/test_update_suite.py rules/test_absence.py rules/test_grammar.py rules/test_made.py
     rules/test_paper.py rules/test_places.py
@@ -46,13 +46,7 @@ ELSEWHERE = {
             "bodies definitions engine gateways messages queues root servers spheres stations stores streams".split()
         )
     },
-    **{f"interfaces/http/{name}": "interfaces/http/test_app.py" for name in ("responses", "handover", "services")},
-    "interfaces/http/link": "interfaces/http/test_remote.py",
-    **{
-        f"interfaces/http/{name}": "interfaces/http/test_both.py"
-        for name in ("remote_bodies", "remote_leasing", "remote_spheres")
-    },
-    "interfaces/http/kinds": "interfaces/http/test_requests.py",
+    **{f"interfaces/http/{name}": "interfaces/http/test_app.py" for name in ("responses", "services")},
     **{f"interfaces/web/{name}": "interfaces/web/test_site.py" for name in "home page registry visit you".split()},
     **{f"interfaces/web/{name}": "interfaces/web/test_desk.py" for name in ("dossier", "rendering")},
     **{f"interfaces/web/{name}": "interfaces/web/test_form_page.py" for name in ("form_grid", "new_form")},

@@ -6,14 +6,17 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from time import sleep
+from typing import Any
 
 import httpx
 import pytest
 
 import postroom
 from postroom.interfaces.http.app import Interface
+from postroom.interfaces.http.remote import RemoteRoom
 from postroom.interfaces.http.server import Listening, Server, _config, bound
 from postroom.room import Postroom
 
@@ -153,3 +156,32 @@ def world(here: Served, tmp_path: Path) -> Iterator[tuple[Served, Callable[[str]
     yield here, lambda text: known.get(text, text)
     if sphere.state == "ACTIVE":
         sphere.abort()
+
+
+numbers = count(1)
+
+
+class Two:
+    """The room as it is here, and as a program has it."""
+
+    def __init__(self, here: Postroom, it: Postroom, known: dict[str, Any]) -> None:
+        self.here, self.it, self.known = here, it, known
+
+    def queue(self, **options: Any) -> str:
+        name = f"q{next(numbers)}"
+        self.here.queues.create(name, **options)
+        return name
+
+
+@pytest.fixture(scope="module", params=["local", "served"])
+def two(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
+    folder = tmp_path_factory.mktemp("both")
+    with postroom.open(folder / "room.db", actor="boss") as here, serving(here) as served:
+        known = furnish(here, folder)
+        here.spheres.compensator(3600.0).announce()  # a slow machine ends no sphere
+        if request.param == "local":
+            yield Two(here, here, known)
+            return
+        with postroom.open(served.url, token=served.token) as it:
+            assert isinstance(it, RemoteRoom)
+            yield Two(here, it, known)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from concurrent.futures import ThreadPoolExecutor
 from threading import Thread
 from time import monotonic, sleep
@@ -57,24 +56,6 @@ def test_a_receive_waits_and_is_woken_by_a_send_of_another_process_or_request(se
         assert client.post("/queues/orders/receive", json={"wait": 0.3}).json()["message"] is None
         assert monotonic() - began >= 0.3
         assert client.post("/queues/orders/receive", json={"wait": 1e6}).status_code == 400
-
-
-def test_a_client_that_left_while_it_waited_takes_no_message(here: Served) -> None:
-    here.room.queues.create("orders")
-    body = b'{"wait": 20}'
-    with socket.create_connection(("127.0.0.1", int(here.url.rsplit(":", 1)[1]))) as connection:
-        connection.sendall(
-            b"POST /queues/orders/receive HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "
-            + here.token.encode()
-            + b"\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
-        )
-        sleep(0.5)
-    sleep(0.3)
-    here.room.send("orders", "for someone else")
-    sleep(0.3)
-    assert here.room.count("orders").queues[0].unprocessed == 1
-    with here.client() as client:
-        assert client.post("/queues/orders/receive").json()["message"]["body"] == "for someone else"
 
 
 def test_followers_get_what_comes_and_resume_where_they_were(served: Served) -> None:

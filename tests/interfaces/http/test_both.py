@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal
-from itertools import count
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,41 +13,9 @@ from postroom import errors
 from postroom.interfaces.http.objects import encoded
 from postroom.interfaces.http.operations import OPERATIONS
 from postroom.interfaces.http.remote import RemoteRoom
-from postroom.queues.leased import LeasedMessage
 from postroom.room import Postroom
-from postroom.spheres.sending import Compensation
 
-from .conftest import furnish, serving
-
-_number = count(1)
-_EXACT = '{"n": 1.000000000000000000000000001, "big": 123456789012345678901234567890}'
-
-
-class Two:
-    """The room as it is here, and as a program has it."""
-
-    def __init__(self, here: Postroom, it: Postroom, known: dict[str, Any]) -> None:
-        self.here, self.it, self.known = here, it, known
-
-    def queue(self, **options: Any) -> str:
-        name = f"q{next(_number)}"
-        self.here.queues.create(name, **options)
-        return name
-
-
-@pytest.fixture(scope="module", params=["local", "served"])
-def two(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
-    folder = tmp_path_factory.mktemp("both")
-    with postroom.open(folder / "room.db", actor="boss") as here, serving(here) as served:
-        known = furnish(here, folder)
-        here.spheres.compensator(3600.0).announce()  # a slow machine ends no sphere
-        if request.param == "local":
-            yield Two(here, here, known)
-            return
-        with postroom.open(served.url, token=served.token) as it:
-            assert isinstance(it, RemoteRoom)
-            yield Two(here, it, known)
-
+from .conftest import Two, numbers
 
 _READING = [
     each
@@ -91,7 +55,7 @@ def test_what_is_read_is_the_same_object(two: Two, operation: Any) -> None:
 
 
 def test_long_lists_are_read_page_by_page(two: Two) -> None:
-    name = f"pages{next(_number)}"
+    name = f"pages{next(numbers)}"
     two.it.queues.create(name)
     two.it.send_many(name, [str(number) for number in range(7)])
     for verb in (two.it.queues.peek, two.it.queues.history):
@@ -110,52 +74,8 @@ def test_long_lists_are_read_page_by_page(two: Two) -> None:
         two.it.queues.peek(name, limit=3, where="a = 1", after=f"1@{name}")
 
 
-def test_a_body_is_stored_and_read_as_it_was_written(two: Two) -> None:
-    queue = two.queue()
-    two.it.send(queue, _EXACT, format="json")
-    two.it.send(queue, {"n": Decimal("1.10"), "day": datetime(2026, 1, 2, tzinfo=UTC)})
-    two.it.send_many(queue, ["text", {"a": [1, 2.5]}, b"bytes"])
-    two.it.send(queue, "<a>\u00e9</a>", format="xml", type=None, properties={"p": 1, "q": None})
-    bodies = [each.body for each in two.it.peek(queue)]
-    assert bodies[0] == _EXACT
-    assert bodies == [each.body for each in two.here.peek(queue)]
-    assert [each.format.value for each in two.it.peek(queue)] == ["json", "json", "text", "json", "text", "xml"]
-    assert two.it.receive(queue).message == two.here.queues.history(queue).messages[0]
-    assert [each.body for each in two.it.queues.history(queue)] == [_EXACT]
-
-
-def test_a_message_goes_on_with_its_digits_and_its_cause(two: Two) -> None:
-    first, second = two.queue(), two.queue()
-    two.it.send(first, _EXACT, format="json", properties={"x": 1})
-    message = two.it.receive(first).message
-    assert message is not None
-    two.it.send(second, message)
-    found = two.it.peek(second).messages[0]
-    assert (found.body, found.format, found.cause) == (_EXACT, message.format, message.key)
-
-
-def test_wishes_of_a_send(two: Two) -> None:
-    queue = two.queue()
-    two.it.send(queue, "low")
-    two.it.send(queue, "high", priority=9)
-    two.it.send(queue, "later", delay=3600)
-    two.it.send(queue, "at", at=datetime.now(UTC) + timedelta(hours=1))
-    two.it.send(queue, "answer to", reply_to="back", correlation="7", expires=3600)
-    counted = two.it.count(queue).queues[0]
-    assert (counted.unprocessed, counted.delayed) == (3, 2)
-    received = [two.it.receive(queue).message for _ in range(3)]
-    assert [each and each.body for each in received] == ["high", "low", "answer to"]
-    assert received[2] is not None
-    assert received[2].properties == {"reply_to": "back", "correlation": "7"}
-    queue = two.queue()
-    two.it.consumers.set_policy(queue, max_messages=1)
-    two.it.send(queue, "one")
-    with pytest.raises(errors.QueueFull):
-        two.it.send(queue, "two", wait=0.1)
-
-
 def test_a_source_and_segments(two: Two) -> None:
-    queue, source = two.queue(), f"T{next(_number)}x"
+    queue, source = two.queue(), f"T{next(numbers)}x"
     two.it.queues.create_source(source, password="secret")
     two.it.queues.send_segments(queue, ["first", "second\nline"], source=source)
     assert source in {each.name for each in two.it.queues.sources()}
@@ -197,90 +117,6 @@ def test_passwords_modes_and_names_of_queues(two: Two) -> None:
 # --- leases ---
 
 
-def test_a_leased_message_is_ended_in_every_way(two: Two) -> None:
-    queue = two.queue()
-    two.it.send_many(queue, ["done", "release", "fail", "extend", "one", "two"])
-    done = two.it.receive(queue, lease=60)
-    assert isinstance(done.message, LeasedMessage)
-    assert (done.message.attempts, done.message.body) == (1, "done")
-    done.message.done()
-    given = two.it.receive(queue, lease=True).message
-    assert given is not None
-    given.release()
-    again = two.it.receive(queue, lease=True).message
-    assert again is not None
-    assert (again.key, again.attempts) == (given.key, 1)
-    before = again.until
-    again.extend(3600)
-    assert again.until > before
-    assert two.it.consumers.lease(again.lease).key == again.key
-    assert again.fail("it broke", final=True) == f"{queue}.dead"
-    rest = two.it.receive_many(queue, count=10, lease=60)
-    assert len(rest) == 4
-    two.it.consumers.done_many(rest)
-    assert all(each.ended for each in rest)
-    with pytest.raises(errors.LeaseOver):
-        rest[0].done()
-    assert not two.it.receive(queue, lease=5)
-    for wrong in ({"segment": True}, {"area": 5}):
-        with pytest.raises(errors.ArgumentInvalid):
-            two.it.receive(queue, lease=5, **wrong)
-    with pytest.raises(errors.ArgumentInvalid):
-        two.it.receive_many(queue, count=0)
-
-
-def test_null_is_a_body(two: Two) -> None:
-    queue = two.queue()
-    two.it.send(queue, None)
-    received = two.it.receive(queue).message
-    assert received is not None
-    assert (received.body, received.format, received.value) == ("null", "json", None)
-
-
-def test_work_in_a_block_in_a_loop_and_by_workers(two: Two) -> None:
-    queue = two.queue()
-    two.it.send_many(queue, [{"id": number} for number in range(6)])
-    with two.it.work(queue, lease=30) as message:
-        assert message is not None
-        assert message.value == {"id": 0}
-    with pytest.raises(ValueError, match="no"), two.it.work(queue, lease=30) as message:
-        raise ValueError("no")
-    seen = [each.value["id"] for each in two.it.each(queue, lease=30)]
-    assert sorted(seen) == [1, 2, 3, 4, 5]
-    two.it.send_many(queue, [{"id": number} for number in range(9)])
-    workers = postroom.Workers()
-    found: list[int] = []
-
-    @workers.worker(queue, concurrency=3, lease=30)
-    def handle(order: dict[str, int]) -> None:
-        if order["id"] == 4:
-            raise ValueError("four")
-        found.append(order["id"])
-
-    two.it.consumers.set_policy(queue, attempts=1)
-    progress = two.it.consumers.run(until_idle=True, workers=workers)
-    assert (progress.done, progress.dead) == (8, 1)
-    assert sorted(found) == [0, 1, 2, 3, 5, 6, 7, 8]
-    with two.it.work(queue) as nothing:
-        assert nothing is None
-
-
-def test_a_long_wait_is_woken_by_a_message(two: Two) -> None:
-    queue = two.queue()
-    found: list[Any] = []
-    threads = [
-        threading.Thread(target=lambda: found.append(two.it.receive(queue, wait=30).message)),
-        threading.Thread(target=lambda: found.append(two.it.receive(queue, lease=60, wait=30).message)),
-    ]
-    for thread in threads:
-        thread.start()
-    two.here.send(queue, "one", delay=0.2)  # wakes nobody when it is due
-    two.here.send(queue, "two")
-    for thread in threads:
-        thread.join(60)
-    assert sorted(each.body for each in found) == ["one", "two"]
-
-
 # --- dead letters, policies, schedules ---
 
 
@@ -308,7 +144,7 @@ def test_policies_and_dead_letters(two: Two) -> None:
 
 
 def test_schedules(two: Two) -> None:
-    queue, name = two.queue(), f"s{next(_number)}"
+    queue, name = two.queue(), f"s{next(numbers)}"
     made = two.it.consumers.schedule(name, "0 7 * * 1-5", queue, body={"open": 1.5}, zone="Europe/Berlin")
     assert (made.queue, made.body, made.zone) == (queue, '{"open":1.5}', "Europe/Berlin")
     assert made in two.it.consumers.schedules()
@@ -321,55 +157,11 @@ def test_schedules(two: Two) -> None:
 # --- spheres ---
 
 
-def test_a_sphere_commits_what_was_sent_and_aborts_what_failed(two: Two) -> None:
-    tickets, hotels = two.queue(), two.queue()
-    id = f"trip{next(_number)}"
-    with two.it.sphere(id, heartbeat=600) as sphere:
-        sent = sphere.send(tickets, {"seats": 2}, compensation=Compensation("no seats", queue=hotels))
-        assert sent.remembered is not None
-        sphere.send(hotels, "a room", when="commit")
-        assert sphere.state == "ACTIVE"
-    assert two.it.spheres.show(id).sphere.state == "COMMITTED"
-    assert [each.body for each in two.it.peek(hotels)] == ["a room"]
-    with pytest.raises(KeyError), two.it.sphere(f"{id}b", heartbeat=600) as failed:
-        failed.send(tickets, "two more", compensation="none", on_commit=hotels)
-        taken = failed.receive(hotels)
-        assert taken is not None
-        raise KeyError("no room")
-    assert two.it.spheres.show(f"{id}b").sphere.state == "ABORTED"
-    assert [each.body for each in two.it.peek(hotels)] == ["a room"]
-    with pytest.raises(errors.SphereExists):
-        two.it.sphere(id)
-    with pytest.raises(errors.SphereOver):
-        sphere.send(tickets, "late")
-
-
-def test_recipients_of_a_sphere_acknowledge_or_vote_against_it(two: Two) -> None:
-    queue, id = two.queue(), f"vote{next(_number)}"
-    sphere = two.it.sphere(id, heartbeat=600, commit_within=60)
-    sphere.send(queue, "please")
-    sphere.require(queue, processing_within=30)
-    message = two.it.receive(queue).message
-    assert message is not None
-    assert message.membership.id == id
-    message.acknowledge(processed=True)
-    sphere.commit()
-    other = two.it.sphere(f"{id}b", heartbeat=600)
-    other.send(queue, "please", compensation="never mind")
-    message = two.it.receive(queue).message
-    assert message is not None
-    message.membership.abort("the house is full")
-    with pytest.raises((errors.SphereAborted, errors.SphereOver)):
-        other.commit()
-    assert two.it.spheres.show(f"{id}b").sphere.reason == "the house is full"
-    assert two.it.spheres.compensate(3600.0).spheres >= 0
-
-
 # --- definitions, flows, stations ---
 
 
 def test_definitions_are_checked_loaded_tried_and_told(two: Two, tmp_path: Path) -> None:
-    number = next(_number)
+    number = next(numbers)
     domain, flow = f"d{number}", tmp_path / f"places{number}.flow"
     (tmp_path / "cities.csv").write_text("broker,city\nA,Rome\n")
     flow.write_text(
@@ -412,7 +204,7 @@ def test_a_client_publishes_subscribes_and_receives(two: Two) -> None:
     client = two.it.client("boss") if isinstance(two.it, RemoteRoom) else two.it.flows.client("boss", "secret")
     made = client.subscribe("Trades", "[price: p > 75]", durable=True)
     assert made.space == "Trades"
-    assert client.publish("Trades", {"issue": "A", "price": 80}, idempotency_key=f"k{next(_number)}").status == "00"
+    assert client.publish("Trades", {"issue": "A", "price": 80}, idempotency_key=f"k{next(numbers)}").status == "00"
     assert len(client.publish_many("Trades", [{"issue": "B", "price": 90}]).keys) == 1
     assert [each.space for each in client.subscriptions()] == ["Trades"]
     assert len(client.disconnect()) == 1
@@ -477,7 +269,7 @@ def test_procedures_counters_and_stations_are_looked_after(two: Two) -> None:
     assert two.it.definitions.explain_procedure("answer").station == "Jane"
     assert [each.counter.queue for each in two.it.stations.counters()] == ["forms"]
     assert two.it.stations.waiting() == []
-    name = f"S{next(_number)}"
+    name = f"S{next(numbers)}"
     assert two.it.stations.add(name, "secret").name == name
     assert name in two.it.stations.all()
     two.it.stations.remove(name)
@@ -504,7 +296,7 @@ def test_a_room_is_looked_after(two: Two, tmp_path: Path) -> None:
 
 
 def test_users_grants_and_tokens(two: Two) -> None:
-    name = f"user{next(_number)}"
+    name = f"user{next(numbers)}"
     assert two.it.flows.add_principal(name, "secret") is None
     assert name in two.it.flows.principals()
     assert two.it.access.why_not(name, "send", "orders") == "there is no such grant"
@@ -519,7 +311,7 @@ def test_users_grants_and_tokens(two: Two) -> None:
 
 
 def test_gateways_and_effects(two: Two) -> None:
-    name = f"g{next(_number)}"
+    name = f"g{next(numbers)}"
     assert two.it.gateways.add(name, "http", address="https://partner.example/in").name == name
     assert name in {each["gateway"] for each in two.it.gateways.all()}
     two.it.gateways.remove(name)
