@@ -13,44 +13,22 @@ import time
 from dataclasses import dataclass
 
 #: Those of stations, which may touch several stores.
-STATION_LABELS = (
-    "login",
-    "node",
-    "station",
-    "key-block",
-    "create",
-    "modify",
-    "dossier",
-    "ship",
-    "get",
-    "arrive",
-    "conclude",
-    "index",
-    "query-number",
-    "query-open",
-    "query-close",
-    "image-table",
+STATION_LABELS = tuple(
+    """
+    login node station key-block create modify dossier ship get arrive conclude index query-number query-open
+    query-close image-table
+    """.split()
 )
 #: Those of procedures.
 PROCEDURE_LABELS = ("desks", "procedure", "switch")
 #: Those of counters.
 COUNTER_LABELS = ("counter",)
 #: Those of spheres and other machines of states.
-SPHERE_LABELS = (
-    "machine",
-    "sphere",
-    "sphere-send",
-    "sphere-require",
-    "sphere-join",
-    "sphere-committing",
-    "sphere-committed",
-    "sphere-aborting",
-    "compensate",
-    "acknowledge",
-    "settle",
-    "heartbeat",
-    "check",
-    "watch",
+SPHERE_LABELS = tuple(
+    """
+    machine sphere sphere-send sphere-require sphere-join sphere-committing sphere-committed sphere-aborting
+    compensate acknowledge settle heartbeat check watch
+    """.split()
 )
 #: Those of gateways.
 GATEWAY_LABELS = ("gateway", "gateway-in", "gateway-forget")
@@ -73,40 +51,12 @@ LABELS = (
     *STAGING_LABELS,
     *UPKEEP_LABELS,
     *CONSUMER_LABELS,
-    "send",
-    "send-many",
-    "distribute",
-    "receive",
-    "segment",
-    "confirm",
-    "give-back",
-    "mend",
-    "unlock",
-    "hold",
-    "mode",
-    "load",
-    "load-collection",
-    "publish",
-    "subscribe",
-    "unsubscribe",
-    "connect",
-    "disconnect",
-    "principal",
-    "create-queue",
-    "remove-queue",
-    "set-password",
-    "define-type",
-    "claim",
-    "step",
-    "sweep",
-    "follow",
-    "deliver",
-    "lease",
-    "release-lease",
-    "outbox-attempt",
-    "outbox-result",
-    "outbox-retry",
-    "outbox-drop",
+    *"""
+    send send-many distribute receive segment confirm give-back mend unlock hold mode load load-collection
+    publish subscribe unsubscribe connect disconnect principal create-queue remove-queue set-password
+    define-type claim step sweep follow deliver lease release-lease outbox-attempt outbox-result outbox-retry
+    outbox-drop
+    """.split(),
     *GATEWAY_LABELS,
     *SEQUENCE_LABELS,
     *STREAM_LABELS,
