@@ -149,6 +149,7 @@ def test_no_request_is_a_failure_of_the_server(world: Any) -> None:
 
 def _fuzz(served: Served, examples: int) -> None:
     with served.client() as client:
+        client.timeout = 300.0  # a query may start Spark, on a busy machine
 
         @seed(23)
         @settings(

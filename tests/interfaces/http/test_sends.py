@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from time import perf_counter
 
 import pytest
@@ -18,6 +19,16 @@ from postroom.room import Postroom
 
 def wanted(queue: str, body: str) -> Posting:
     return Posting((queue,), Draft.of(body), None, None, "ann")
+
+
+class HeldBack(threading.Thread):
+    """As if a commit took its time: nothing is sent until it is let go."""
+
+    def start(self) -> None:
+        pass
+
+    def let_go(self) -> None:
+        super().start()
 
 
 def test_each_send_has_its_own_outcome_and_they_share_commits(room: Postroom) -> None:
@@ -42,16 +53,18 @@ def test_each_send_has_its_own_outcome_and_they_share_commits(room: Postroom) ->
 def test_more_than_can_wait_are_refused(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
     room.queues.create("q")
     monkeypatch.setattr(sends, "REQUEST_QUEUE_MAX", 5)
+    monkeypatch.setattr(sends, "Thread", HeldBack)
 
     async def run() -> list[Sent | BaseException]:
         batch = Sends(room._parts.verbs, {})
-        with batch._lock:
-            batch._busy = True  # as if a commit took its time
         every = [asyncio.ensure_future(batch.send(wanted("q", "x"))) for _ in range(8)]
         await asyncio.sleep(0)
-        batch._pool.submit(batch._work)
+        assert isinstance(batch._thread, HeldBack)
+        batch._thread.let_go()
         outcomes = await asyncio.gather(*every, return_exceptions=True)
         await asyncio.to_thread(batch.close)
+        with pytest.raises(TooManyRequests):
+            batch.submit(wanted("q", "x"))
         return outcomes
 
     outcomes = asyncio.run(run())
@@ -64,7 +77,7 @@ def test_whoever_goes_on_is_taken_along_and_who_sends_alone_does_not_wait(room: 
     """Of many who send again as soon as they have an answer, sooner or later all are in one commit."""
     room.queues.create("q")
     sizes: list[int] = []
-    waits: list[float | None] = []
+    waits: list[float] = []
 
     async def client(batch: Sends, name: str) -> None:
         for number in range(2_000):
@@ -77,7 +90,8 @@ def test_whoever_goes_on_is_taken_along_and_who_sends_alone_does_not_wait(room: 
         wait = batch._enough.wait
 
         def noted(seconds: float | None = None) -> bool:
-            waits.append(seconds)
+            if seconds is not None:  # for others, and not for anything at all
+                waits.append(seconds)
             return wait(seconds)
 
         batch._enough.wait = noted  # type: ignore[assignment,method-assign]
@@ -92,8 +106,9 @@ def test_whoever_goes_on_is_taken_along_and_who_sends_alone_does_not_wait(room: 
     assert sum(sizes) == room.count("q").queues[0].unprocessed
 
 
-def test_a_commit_waits_at_most_half_of_the_time_of_the_last(room: Postroom) -> None:
+def test_a_commit_waits_at_most_half_of_the_time_of_the_last(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
     room.queues.create("q")
+    monkeypatch.setattr(sends, "Thread", HeldBack)
 
     async def run() -> list[float]:
         batch = Sends(room._parts.verbs, {})
@@ -105,7 +120,6 @@ def test_a_commit_waits_at_most_half_of_the_time_of_the_last(room: Postroom) -> 
             batch._last = last
             with batch._lock:
                 batch._gather()
-        await asyncio.to_thread(batch.close)
         return waits
 
     (seconds,) = asyncio.run(run())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from threading import Condition, Lock
+from threading import Condition, Lock, Thread
 from time import perf_counter
 from typing import NamedTuple
 
@@ -36,13 +35,15 @@ class Sends:
         self._verbs = verbs
         self._others = others
         self._loop = asyncio.get_running_loop()
-        self._pool = ThreadPoolExecutor(1, "postroom-sends")
         self._lock = Lock()
         self._enough = Condition(self._lock)
         self._expected = 0  # how many are waited for before the next commit; told when they are there
         self._pending: list[_Pending] = []
-        self._busy = False
+        self._is_idle = False
+        self._is_closed = False
         self._last = _Group(0, 0.0, 0.0)
+        self._thread = Thread(target=self._work, name="postroom-sends", daemon=True)
+        self._thread.start()
 
     async def send(self, wanted: Posting) -> Sent:
         """Returns when the message is on disk."""
@@ -52,14 +53,12 @@ class Sends:
         """The same for whoever goes on meanwhile. What is submitted first is sent first."""
         future: asyncio.Future[Sent] = self._loop.create_future()
         with self._lock:
-            if len(self._pending) >= REQUEST_QUEUE_MAX:
+            if len(self._pending) >= REQUEST_QUEUE_MAX or self._is_closed:
                 raise TooManyRequests(who="the server", seconds=1)
             self._pending.append((wanted, future))
-            start, self._busy = not self._busy, True
-            if len(self._pending) == self._expected:
+            if self._is_idle or len(self._pending) == self._expected:
+                self._is_idle = False
                 self._enough.notify()
-        if start:
-            self._pool.submit(self._work)
         return future
 
     def _gather(self) -> None:
@@ -78,10 +77,12 @@ class Sends:
         while True:
             with self._lock:
                 self._gather()
+                while not self._pending:
+                    if self._is_closed:
+                        return
+                    self._is_idle = True
+                    self._enough.wait()
                 batch, self._pending = self._pending[:GROUP_MESSAGES_MAX], self._pending[GROUP_MESSAGES_MAX:]
-                if not batch:
-                    self._busy = False
-                    return
             began = perf_counter()
             try:
                 outcomes: list[Sent | BaseException] = [
@@ -97,7 +98,10 @@ class Sends:
 
     def close(self) -> None:
         """Let what is under way be written."""
-        self._pool.shutdown()
+        with self._lock:
+            self._is_closed = True
+            self._enough.notify()
+        self._thread.join()
 
 
 def _tell(batch: list[_Pending], outcomes: list[Sent | BaseException]) -> None:
