@@ -12,8 +12,14 @@ from postroom.interfaces.http.request_threads import RequestThreads
 
 def test_what_takes_too_long_is_left_behind_and_what_waits_is_never_begun() -> None:
     workers = RequestThreads(1, "test")
-    begun, over, ran = threading.Event(), threading.Event(), []
-    workers.submit(lambda: (begun.set(), over.wait(60)))
+    begun, over = threading.Event(), threading.Event()
+    ran: list[int] = []
+
+    def work() -> None:
+        begun.set()
+        over.wait(60)
+
+    workers.submit(work)
     behind = workers.submit(ran.append, 1)
     assert begun.wait(60)
     began = monotonic()

@@ -293,29 +293,36 @@ def test_a_call_that_does_not_come_back_is_left_behind() -> None:
         within(60, "n", lambda: 1 // 0)
 
 
-def test_a_connection_that_a_late_call_has_opened_is_closed_when_the_call_ends(room: Postroom) -> None:
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_connection_of_a_late_call_is_closed_when_the_call_ends(room: Postroom, is_open: bool) -> None:
     node = next(each.name for each in room.stations.nodes() if each.name != CONTROL)
     network = room._parts.network
-    for is_open in (False, True):
+    used: list[Store] = []
+    seconds = 1.0
+    while not used:  # until the call has opened its connection in the time that it has
         network._forget(node)
-        opened, over, used = threading.Event(), threading.Event(), []
+        over = threading.Event()
         if is_open:
             network.store(node)
 
-        def work(opened: threading.Event = opened, over: threading.Event = over, used: list[Store] = used) -> None:
+        def work(over: threading.Event = over) -> None:
             used.append(network.store(node))
-            opened.set()
             over.wait(60)
 
         with pytest.raises(NodeDown):
-            network.ask(node, 0.5 if is_open else 2.0, work)
-        assert opened.wait(60)
+            network.ask(node, seconds, work)
+        is_used = bool(used)
         over.set()
-        end = time.monotonic() + 60
-        while not used[0].stopped:
-            assert time.monotonic() < end, f"the connection stays open (open before: {is_open})"
-            time.sleep(0.01)
-        assert network.look(node, lambda tx: tx.nodes.membership() is not None), "the next call has a new one"
+        if not is_used:
+            while not used:
+                time.sleep(0.01)
+            used.clear()
+            seconds *= 4
+    end = time.monotonic() + 60
+    while not used[0].stopped:
+        assert time.monotonic() < end, "the connection stays open"
+        time.sleep(0.01)
+    assert network.ask(node, 60, lambda: not network.store(node).stopped), "the next call has a new one"
 
 
 def test_a_call_that_ends_as_its_time_does_is_answered_or_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
