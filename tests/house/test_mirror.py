@@ -47,7 +47,7 @@ ELSEWHERE = {
         )
     },
     **{f"interfaces/http/{name}": "interfaces/http/test_app.py" for name in ("responses", "services")},
-    **{f"interfaces/web/{name}": "interfaces/web/test_site.py" for name in "home page registry visit you".split()},
+    **{f"interfaces/web/{name}": "interfaces/web/test_site.py" for name in "home page registry you".split()},
     **{f"interfaces/web/{name}": "interfaces/web/test_desk.py" for name in ("dossier", "rendering")},
     **{f"interfaces/web/{name}": "interfaces/web/test_form_page.py" for name in ("form_grid", "new_form")},
     "room/parts": "room/test_opening.py",

@@ -107,7 +107,7 @@ def schedule(visit: Visit) -> Goto:
         body=visit.form.get("body", "").replace("\r\n", "\n"),
         zone=visit.form.get("zone", "").strip() or "UTC",
     )
-    return Goto(visit.here(), f"{made.name} is sent next at {moment(to_datetime(made.due))}.")
+    return Goto(visit.here(), f"{made.name} is sent next at {moment(to_datetime(made.due))} UTC.")
 
 
 def end_sessions(visit: Visit) -> Goto:

@@ -11,7 +11,6 @@ from postroom.interfaces.web.form_grid import PREFIX, Mode, edition_forms, first
 from postroom.interfaces.web.page import Again, Goto, Page
 from postroom.interfaces.web.rendering import count
 from postroom.interfaces.web.visit import Visit
-from postroom.limits import DESK_ROWS
 from postroom.stations.procedures.inspection import Waiting
 from postroom.stations.station import InventoryItem
 
@@ -25,18 +24,16 @@ def show(visit: Visit) -> Mapping[str, Any]:
     type, chosen = visit.query.get("type"), visit.query.get("mail")
     preview = next((item for item in mail if item.image.key == chosen), None)
     shown = [item for item in held if type in (None, item.image.type)]
-    every = "all" in visit.query
-    sets = visit.room.stations.waiting(limit=DESK_ROWS, station=station.name)
+    sets = visit.part("set", visit.room.stations.waiting(station=station.name))
     return {
         "station": station.name,
         "node": station.node,
-        "mail": [_row(item) for item in mail[:DESK_ROWS]],
+        "mail": visit.part("mail-from", [_row(item) for item in mail]),
         "mail_count": len(mail),
         "in_mail": {item.image.key for item in mail},
         "preview": None if preview is None else {**_row(preview), "grid": _image_grid(preview)},
-        "held": [_row(item) for item in (shown if every else shown[:DESK_ROWS])],
+        "held": visit.part("form", [_row(item) for item in shown]),
         "held_count": len(held),
-        "left": 0 if every else max(len(shown) - DESK_ROWS, 0),
         "types": dict(sorted(Counter(item.image.type for item in held).items())),
         "type": type,
         "dossiers": station.dossiers(),
@@ -44,7 +41,8 @@ def show(visit: Visit) -> Mapping[str, Any]:
         "sent": visit.form,
         "chosen": visit.all("key"),
         "wrong_to": None,
-        "waiting": [_card(visit, working_set, edition_forms(visit)) for working_set in sets],
+        "sets": sets,
+        "waiting": [_card(visit, working_set, edition_forms(visit)) for working_set in sets.rows],
         "live": f"station:{station.name}",
     }
 

@@ -22,7 +22,7 @@ from postroom.interfaces.web.page import Again, Goto, Page
 from postroom.interfaces.web.rendering import count
 from postroom.interfaces.web.trace import stops
 from postroom.interfaces.web.visit import Visit
-from postroom.limits import COPIES_MAX, DESK_ROWS
+from postroom.limits import COPIES_MAX
 from postroom.stations.queries.images import Image
 
 PATH = "/desk/{station}/forms/{key}"
@@ -37,9 +37,10 @@ def _context(visit: Visit, image: Image, texts: Mapping[str, str] | None, errors
     written = shown_texts(values)
     fixed = fixed_fields(image.form, values)
     drawn = grid(image.form, Mode.MODIFY, written | dict(texts or {}), errors=errors, fixed=fixed)
-    beside = [item.image for item in station.inventory(limit=DESK_ROWS)]
-    keys = [other.key for other in beside]
+    every = [item.image for item in station.inventory()]
+    keys = [other.key for other in every]
     place = keys.index(image.key) if image.key in keys else -1
+    beside = visit.part("form", every, max(place, 0))
     near = {
         "previous": keys[place - 1] if place > 0 else None,
         "next": keys[place + 1] if 0 <= place < len(keys) - 1 else None,
@@ -54,8 +55,9 @@ def _context(visit: Visit, image: Image, texts: Mapping[str, str] | None, errors
         "near": {word: None if key is None else _there(visit, key) for word, key in near.items()},
         "beside": [
             (other.key, other.type, first_fields(other.form, other.fields, 2), _there(visit, other.key))
-            for other in beside
+            for other in beside.rows
         ],
+        "part": beside,
         "others": sorted(station.others()),
         "sent": visit.form,
         "wrong_to": None,

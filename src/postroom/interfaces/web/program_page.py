@@ -16,7 +16,7 @@ from postroom.interfaces.web.asking import Asking
 from postroom.interfaces.web.page import Again, Goto, Page
 from postroom.interfaces.web.source_view import pieces
 from postroom.interfaces.web.visit import Visit
-from postroom.limits import COMPARED_LINES_MAX, DESK_ROWS, TRIED_MESSAGES_MAX
+from postroom.limits import COMPARED_LINES_MAX, PAGE_ROWS, TRIED_MESSAGES_MAX
 from postroom.model.definitions import Problem
 from postroom.model.paths import reading_only
 from postroom.model.progress import OnProgress
@@ -101,12 +101,12 @@ def _context(
             (problem.position.line, problem.position.column, problem.what, problem.rule) for problem in problems
         ],
         "changes": list(changes(in_force, text)) if text != in_force and name in files else [],
-        "versions": visit.room.definitions.versions(DESK_ROWS) if name in files else [],
+        "versions": visit.room.definitions.versions(PAGE_ROWS) if name in files else [],
         "compared": _compared(visit, name, in_force),
         "asking": None,
         "tried": tried,
         "may_load": visit.may("load", "*"),
-        "definitions": visit.room.definitions.catalog()[:DESK_ROWS] if not name else [],
+        "definitions": visit.room.definitions.catalog() if not name else [],
     }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 _HERE = Path(__file__).parent
 MEDIA_TYPES = {
@@ -59,6 +60,17 @@ def moment(time: datetime | str | None, now: datetime | None = None) -> str:
     return f"{parsed.day} {parsed:%b} {year}{parsed:%H:%M}"
 
 
+def time_element(time: datetime | str | None) -> Markup:
+    """A moment as a page shows it: all times are UTC, and each says so."""
+    parsed = _time(time)
+    if parsed is None:
+        return Markup("")
+    there = parsed.astimezone(UTC)
+    return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
+        there.isoformat(timespec="seconds"), f"{there:%Y-%m-%d %H:%M:%S}", moment(there)
+    )
+
+
 def seconds(since: datetime | str | None, until: datetime | str | None = None) -> float:
     begin, end = _time(since), _time(until) or datetime.now(UTC)
     return 0.0 if begin is None else max((end - begin).total_seconds(), 0.0)
@@ -105,7 +117,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"count": count, "moment": moment, "age": age, "age_step": age_step, "key_parts": key_parts}
+    made.filters |= {"count": count, "moment": time_element, "age": age, "age_step": age_step, "key_parts": key_parts}
     made.filters["in_marks"] = lambda name, marks: marks.get(name)
     made.globals |= {"seconds": seconds}
     return made

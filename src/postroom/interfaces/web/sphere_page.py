@@ -8,8 +8,7 @@ from typing import Any
 from postroom.interfaces.web.page import Goto, Page
 from postroom.interfaces.web.rendering import count
 from postroom.interfaces.web.visit import Visit
-from postroom.limits import DESK_ROWS
-from postroom.spheres.monitor import SendShown, SphereShown
+from postroom.spheres.monitor import SendShown
 from postroom.store.tables.spheres import ABORTED, COMMITTED, STATES
 
 PATH = "/spheres"
@@ -25,8 +24,7 @@ def show(visit: Visit) -> Mapping[str, Any]:
         "count": len(spheres),
         "state": state,
         "states": STATES,
-        "by_state": {name: _newest(some) for name, some in by_state.items() if some},
-        "left": {name: max(len(some) - DESK_ROWS, 0) for name, some in by_state.items()},
+        "by_state": {name: visit.part(name, some[::-1]) for name, some in by_state.items() if some},
         "told": told,
         "is_over": is_over,
         "sends": [] if told is None else [(send, *if_aborted(send, is_over)) for send in told.sends],
@@ -34,10 +32,6 @@ def show(visit: Visit) -> Mapping[str, Any]:
         "may_settle": visit.may("operate", "*"),
         "live": "room",
     }
-
-
-def _newest(some: list[SphereShown]) -> list[SphereShown]:
-    return some[-DESK_ROWS:][::-1]
 
 
 def if_aborted(send: SendShown, is_over: bool) -> tuple[str, str]:

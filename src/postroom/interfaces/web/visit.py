@@ -220,9 +220,10 @@ class Visit:
         """The address of this page with all that it asks for, and some more or else."""
         return self.here(**{**self.query, **query})
 
-    def part(self, name: str, rows: Sequence[T], most: int = DESK_ROWS) -> Part[T]:
-        """The rows of a list that the address asks for by ``name`` and the number of the first; else the first ones."""
-        before = self.number(name, 1, 999_999_999) - 1 if self.query.get(name) else 0
+    def part(self, name: str, rows: Sequence[T], at: int = 0) -> Part[T]:
+        """The rows of a list from the number that the address has for ``name``, else those around the row ``at``."""
+        most = DESK_ROWS
+        before = self.number(name, 1, 999_999_999) - 1 if self.query.get(name) else at // most * most
         before = min(before, max(len(rows) - 1, 0) // most * most)
         shown, after = rows[before : before + most], before + most
         return Part(
