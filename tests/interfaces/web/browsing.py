@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from playwright.sync_api import Browser, Page
-from tests.interfaces.http.conftest import Served
-from tests.interfaces.web.conftest import PASSWORD, fail, without_complaints
+from tests.interfaces.web.conftest import PASSWORD, without_complaints
 
 AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text()
 SECONDS = 60_000  # a bound, not a wait
@@ -101,18 +100,3 @@ def differs(page: Page, now: bytes, kept: Path) -> float:
     with page.context.new_page() as blank:
         difference: float = blank.evaluate(DIFFER, texts)
     return difference
-
-
-def failing(stage: Served) -> str:
-    """The key of an error message, of which there is at least one."""
-    found = [message.key for message in stage.room.queues.peek("errors", limit=1)]
-    return found[0] if found else fail(stage.room, "many")[0]
-
-
-def sphere(stage: Served) -> str:
-    """A sphere with two sends."""
-    if not stage.room.spheres.all():
-        made = stage.room.spheres.open("pay-1029")
-        made.send("orders", "<pay/>", compensation="<pay-back/>")
-        made.send("orders", "<letter/>", when="commit")
-    return stage.room.spheres.all()[0].id

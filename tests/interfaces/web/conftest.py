@@ -134,9 +134,9 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield served
 
 
-def cookies_of_clerk(served: Served) -> dict[str, str]:
+def cookies_of(served: Served, name: str) -> dict[str, str]:
     found = browser(served.url)
-    assert found.sign_in("clerk").status_code == 200
+    assert found.sign_in(name).status_code == 200
     cookies = dict(found.client.cookies)
     found.client.close()
     return cookies
@@ -145,7 +145,7 @@ def cookies_of_clerk(served: Served) -> dict[str, str]:
 @pytest.fixture(scope="package")
 def session(office: Served) -> dict[str, str]:
     """The cookie of the clerk, who signs in once: a password takes its time."""
-    return cookies_of_clerk(office)
+    return cookies_of(office, "clerk")
 
 
 @pytest.fixture
@@ -282,7 +282,7 @@ def signed_in(stage: Served, engine: Chromium) -> Iterator[BrowserContext]:
     """One window of the clerk for all tests; whatever a page complains about fails the test that asks."""
     context = engine.new_context(viewport={"width": 1280, "height": 900})
     context.set_default_timeout(60_000)
-    cookies = cookies_of_clerk(stage)
+    cookies = cookies_of(stage, "clerk")
     context.add_cookies([{"name": name, "value": value, "url": stage.url} for name, value in cookies.items()])
     yield context
     context.close()

@@ -2,57 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser as Chromium
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 from tests.interfaces.http.conftest import Served
-from tests.interfaces.web.browsing import AXE, PICTURES, SAME_FONTS, differs, failing, screen, sphere
-from tests.interfaces.web.conftest import cookies_of_clerk, served_office
+from tests.interfaces.web.browsing import AXE, PICTURES, SAME_FONTS, SECONDS, differs, screen
+from tests.interfaces.web.conftest import cookies_of, held
+from tests.interfaces.web.filled import Sight, filled_office, sights
 
 from postroom.interfaces.web.registry import PAGES
 
-SOME = {"Ben", "CLAIM", "flows", "failures", "programs", "procedures"}
+#: Those with most of the parts; the slow battery looks at all.
+SOME = set(
+    """
+    waiting new-wrong form-overtaken query-found trace overview queue-held causes failures-dry programs-tried flows
+    access refused nowhere sign-in
+    """.split()
+)
+GUIDE = ("sign-in", "templates", "overview", "queue", "message-error", "sphere", "journal", "access")
+CONTRAST = "{runOnly: ['color-contrast']}"
 
 
-def every_address(stage: Served) -> list[str]:
-    director = stage.room.stations.admitted("Director")
-    key = director.create("CLAIM", {"No": 9, "Claimant": "Tower Inn", "Remarks": "x " * 200})
-    director.ship(director.copy(key), "Ben")
-    director.add_to_dossier("storm of Friday", key)
-    ben = stage.room.stations.admitted("Ben")
-    mail = ben.mail()[0].key
-    desk = "/desk/Director"
-    return [
-        f"/desk/Ben?mail={mail}",
-        "/desk/Ann",
-        f"{desk}/new",
-        f"{desk}/new/CLAIM",
-        f"{desk}/forms/{key}",
-        f"{desk}/dossier?name=storm%20of%20Friday",
-        f"{desk}/query",
-        f"{desk}/query/CLAIM?find=1&field:No=9&open={key}",
-        f"{desk}/query/CLAIM?find=1&field:No=%3E",
-        f"/trace/{key}",
-        *(page.path for page in PAGES if page.group == "operators" and "{" not in page.path),
-        "/overview?doctor=1",
-        "/queues/orders",
-        f"/messages/{key}",
-        f"/messages/{failing(stage)}",
-        f"/failures?key={failing(stage)}",
-        "/programs?file=shop.demaq&before=1",
-        "/templates?type=CLAIM",
-        "/procedures?name=settle",
-        f"/spheres?id={sphere(stage)}",
-        "/you",
-        "/nowhere",
-    ]
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A room of its own, so that nothing else changes by it."""
+    with filled_office(tmp_path_factory.mktemp("filled")) as served:
+        yield served
 
 
-def violations(page: Page, rules: str) -> list[str]:
+class Windows:
+    """A window for each user, signed in."""
+
+    def __init__(self, engine: Chromium, served: Served, scale: float = 1) -> None:
+        self._pages: dict[str, Page] = {}
+        self._served = served
+        for name in ("clerk", "nobody"):
+            context = engine.new_context(device_scale_factor=scale, viewport={"width": 1280, "height": 900})
+            context.set_default_timeout(SECONDS)
+            cookies = cookies_of(served, name)
+            context.add_cookies([{"name": name, "value": value, "url": served.url} for name, value in cookies.items()])
+            self._pages[name] = context.new_page()
+
+    def __enter__(self) -> Windows:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for page in self._pages.values():
+            page.context.close()
+
+    def see(self, sight: Sight) -> Page:
+        page = self._pages[sight.user]
+        page.set_viewport_size({"width": 1280, "height": 900})
+        page.emulate_media(color_scheme="light")
+        sight.look(self._served.url, page)
+        return page
+
+
+def violations(page: Page, rules: str = "{}") -> list[str]:
     page.evaluate(AXE + "; null")
     found = page.evaluate(
         f"axe.run(document, {{resultTypes: ['violations'], ...{rules}}}).then((found) => found.violations)"
@@ -67,67 +77,89 @@ def too_wide(page: Page, width: int) -> int | None:
     return seen if seen > width else None
 
 
-def wrong_with(stage: Served, page: Page, addresses: Sequence[str]) -> list[str]:
+def wrong_with(page: Page) -> list[str]:
     """What axe finds, and at which widths a page is wider than its window."""
-    found = []
-    for address in addresses:
-        page.set_viewport_size({"width": 1280, "height": 900})
-        page.goto(f"{stage.url}/web{address}")
-        found += [f"{address}: {each}" for each in violations(page, "{}")]
-        wide = {width: too_wide(page, width) for width in (1600, 800, 400)}
-        found += [f"{address} is {seen} wide at {width}" for width, seen in wide.items() if seen]
-    return found
+    found = violations(page)
+    wide = {width: too_wide(page, width) for width in (1600, 800, 400)}
+    return found + [f"{seen} wide at {width}" for width, seen in wide.items() if seen]
 
 
-def test_no_page_has_anything_for_axe_to_find_or_is_wider_than_its_window(stage: Served, page: Page) -> None:
-    """Some pages with most of the parts; the slow battery looks at all of them."""
-    some = [each for each in every_address(stage) if each.split("?")[0].rpartition("/")[2] in SOME]
-    assert len(some) >= len(SOME)
-    assert wrong_with(stage, page, some) == []
-    page.evaluate("document.querySelector('main').append(document.createElement('img'))")
-    assert len(violations(page, "{}")) == 1  # it can find something
-
-
-@pytest.mark.slow
-def test_nothing_is_wrong_with_any_page(stage: Served, page: Page) -> None:
-    assert wrong_with(stage, page, every_address(stage)) == []
-
-
-@pytest.mark.slow
-def test_axe_finds_nothing_on_any_page_in_the_dark(stage: Served, page: Page) -> None:
+def wrong_when_narrow_or_dark(page: Page) -> list[str]:
+    """What axe finds at 400 points, as ``wrong_with`` leaves a page, and in the dark."""
+    found = [f"narrow: {each}" for each in violations(page)]
     page.emulate_media(color_scheme="dark")
-    found = []
-    for address in every_address(stage):
-        page.goto(f"{stage.url}/web{address}")
-        found += [f"{address}: {each}" for each in violations(page, "{runOnly: ['color-contrast']}")]
-    assert found == []
+    return found + [f"dark: {each}" for each in violations(page, CONTRAST)]
+
+
+def test_no_page_has_anything_for_axe_to_find_or_is_wider_than_its_window(filled: Served, engine: Chromium) -> None:
+    some = [sight for sight in sights(filled) if sight.name in SOME]
+    assert {sight.name for sight in some} == SOME
+    with Windows(engine, filled) as windows:
+        found = {sight.name: wrong for sight in some if (wrong := wrong_with(windows.see(sight)))}
+        assert found == {}
+        page = windows.see(some[0])
+        page.evaluate("document.querySelector('main').append(document.createElement('img'))")
+        page.evaluate("document.querySelector('h1').style.minWidth = '900px'")
+        image, *wide = wrong_with(page)  # it can find something
+        assert image.startswith("image-alt")
+        assert [each.partition(" ")[2] for each in wide] == ["wide at 800", "wide at 400"]
+
+
+@pytest.mark.slow
+def test_nothing_is_wrong_with_any_page(filled: Served, engine: Chromium) -> None:
+    with Windows(engine, filled) as windows:
+        found = {}
+        for sight in sights(filled):
+            page = windows.see(sight)
+            found[sight.name] = wrong_with(page) + wrong_when_narrow_or_dark(page)
+    assert {name: wrong for name, wrong in found.items() if wrong} == {}
+
+
+@pytest.mark.slow
+def test_nothing_is_wrong_with_a_page_that_waits_for_an_answer(
+    filled: Served, engine: Chromium, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asks = Sight("asking", "/desk/Director/query/CLAIM?find=1&scope=global", "1 of 2 places have answered.")
+    with Windows(engine, filled) as windows, held(monkeypatch) as (_, go):
+        page = windows.see(asks)
+        assert wrong_with(page) + wrong_when_narrow_or_dark(page) == []
+        go.set()
+        expect(page.locator("#found")).to_be_visible()
+
+
+def test_the_screens_of_the_guide_are_as_the_pages_are(filled: Served, engine: Chromium) -> None:
+    """Those that no story makes."""
+    known = {sight.name: sight for sight in sights(filled)}
+    with Windows(engine, filled) as windows:
+        for name in GUIDE:
+            screen(windows.see(known[name]), name)
+
+
+def test_every_page_is_seen(filled: Served) -> None:
+    """A page that is added is walked through, too."""
+    paths = [sight.address.partition("?")[0] for sight in sights(filled)]
+    unseen = [page.path for page in PAGES if not any(page.pattern.fullmatch(path) for path in paths)]
+    assert unseen == ["/desk/{station}/query/{type}/export.{format}", "/find"]  # a file, and a way to other pages
 
 
 @pytest.mark.slow
 def test_every_page_looks_as_its_picture(tmp_path: Path, engine: Chromium) -> None:
     """At three widths, light and dark, of an office of its own; half as large as on a screen."""
     changed = []
-    with served_office(tmp_path) as own, engine.new_context(device_scale_factor=0.5) as context:
-        cookies = [{"name": name, "value": value, "url": own.url} for name, value in cookies_of_clerk(own).items()]
-        context.add_cookies(cookies)  # type: ignore[arg-type]
-        with context.new_page() as page:
-            for number, address in enumerate(every_address(own)):
-                for width, theme in product((400, 800, 1600), ("light", "dark")):
-                    page.set_viewport_size({"width": width, "height": 900})
-                    page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-                    page.goto(f"{own.url}/web{address}")
-                    now = page.screenshot(animations="disabled", caret="hide", type="jpeg", quality=60)
-                    kept = PICTURES / "pages" / f"{number:02}-{picture_name(address)}-{width}-{theme}.jpg"
-                    difference = differs(page, now, kept)
-                    changed += [f"{kept.name} {difference:.3f}"] if difference >= SAME_FONTS else []
+    with filled_office(tmp_path) as own, Windows(engine, own, 0.5) as windows:
+        for sight in sights(own):
+            page = windows.see(sight)
+            for width, theme in product((400, 800, 1600), ("light", "dark")):
+                page.set_viewport_size({"width": width, "height": 900})
+                page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+                page.evaluate("scrollTo(0, 0)")
+                now = page.screenshot(animations="disabled", caret="hide", type="jpeg", quality=60)
+                kept = PICTURES / "pages" / f"{sight.name}-{width}-{theme}.jpg"
+                difference = differs(page, now, kept)
+                changed += [f"{kept.name} {difference:.3f}"] if difference >= SAME_FONTS else []
+        kept_names = {file.name.rsplit("-", 2)[0] for file in (PICTURES / "pages").iterdir()}
+        assert kept_names == {sight.name for sight in sights(own)}
     assert changed == [], "look, and make them again with POSTROOM_SCREENS=1"
-
-
-def picture_name(address: str) -> str:
-    """Without keys, which differ from run to run."""
-    path, _, query = address.strip("/").partition("?")
-    names = [part for part in path.split("/") if not part[:1].isdigit()]
-    return "-".join([*names, *(pair.partition("=")[0].replace(":", "-") for pair in query.split("&") if pair)])
 
 
 def test_a_narrow_page_and_a_dark_one_look_as_their_pictures(stage: Served, page: Page) -> None:

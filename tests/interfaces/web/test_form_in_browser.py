@@ -27,37 +27,94 @@ def receipts(stage: Served, tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"{stage.url}/web/desk/Director"
 
 
+#: What a browser shows over the page cannot be seen by a test; that it is asked for, with which date, can.
+PICKER = "HTMLInputElement.prototype.showPicker = function () { window.picked = `${this.type} ${this.value}`; }"
+
+
+def test_a_date_is_picked_from_a_calendar(stage: Served, page: Page) -> None:
+    page.add_init_script(PICKER)
+    page.goto(f"{stage.url}/web/desk/Director/new/CLAIM")
+    field = page.get_by_label("Loss Date:")
+    field.fill("2026-11-17")
+    page.get_by_role("button", name="Choose Loss Date").click()
+    assert page.evaluate("picked") == "date 2026-11-17"  # it opens at the date that stands there
+    page.locator(".pick input").fill("2026-12-24", force=True)  # as the calendar does it
+    expect(field).to_have_value("2026-12-24")
+    expect(field).to_be_focused()
+    page.get_by_role("button", name="Clear").click()
+
+
 def test_a_narrow_date_is_picked_by_keys_and_the_page_goes_on(receipts: str, page: Page) -> None:
     """A blank without the button of a calendar once ended the script of the page: no keys, no draft, no print."""
+    page.add_init_script(PICKER)
     page.goto(f"{receipts}/new/RECEIPT")
     page.get_by_label("Said:").fill("thanks")
     expect(page.locator("[data-draft-said]")).to_contain_text("draft kept at")
-    page.get_by_label("Paid on:").focus()
+    expect(page.get_by_role("button", name="Choose Paid on")).to_have_count(0)
+    page.get_by_label("Paid on:").fill("Nov. 16, 2026")
     page.keyboard.press("Alt+ArrowDown")
-    page.keyboard.press("Enter")
-    page.keyboard.press("Escape")
-    page.get_by_label("Paid on:").fill("2026-11-17")
+    assert page.evaluate("picked") == "date "  # what is written otherwise is no date of a calendar
+    page.locator(".pick input").fill("2026-11-17", force=True)
+    expect(page.get_by_label("Paid on:")).to_have_value("2026-11-17")
     page.keyboard.press("Control+Enter")
     page.wait_for_url("**/forms/**")
     expect(page.get_by_label("Paid on:")).to_have_value("2026-11-17")
 
 
+#: The box of a blank, and whether it shows all that is in it.
+BLANK = """(blank) => {
+  const { width, height, bottom } = blank.getBoundingClientRect();
+  return [Math.round(width), Math.round(height), bottom, blank.scrollHeight <= blank.clientHeight + 1];
+}"""
+
+
+def test_a_blank_grows_downwards_with_what_is_written_and_hides_nothing(stage: Served, page: Page) -> None:
+    page.goto(f"{stage.url}/web/desk/Director/new/CLAIM")
+    blank, below = page.get_by_label("Remarks:"), page.get_by_label("State:")
+    width, line, _, _ = blank.evaluate(BLANK)
+    blank.press_sequentially("a word and another one; " * 6)
+    grown = blank.evaluate(BLANK)
+    assert (grown[0], grown[3]) == (width, True)
+    assert grown[1] >= 3 * line
+    blank.press("Enter")
+    blank.press_sequentially("a line of its own")
+    _, taller, bottom, is_whole = blank.evaluate(BLANK)
+    assert taller > grown[1]
+    assert is_whole
+    assert below.evaluate("(blank) => blank.getBoundingClientRect().top") >= bottom  # what is below makes room
+    blank.fill("")
+    assert blank.evaluate(BLANK)[1] == line
+    page.get_by_role("button", name="Clear").click()
+
+
 def test_a_form_is_printed_and_nothing_else(stage: Served, receipts: str, page: Page) -> None:
-    key = stage.room.stations.admitted("Director").create("RECEIPT", {"Said": "printed", "Sum": 5})
-    mail = stage.room.stations.admitted("Director").create("RECEIPT", {"Said": "mailed"})
+    words = "printed in full, " * 12
+    key = stage.room.stations.admitted("Director").create("RECEIPT", {"Said": words, "Sum": 5})
+    mail = stage.room.stations.admitted("Director").create("RECEIPT", {"Said": words})
     stage.room.stations.admitted("Director").ship(mail, "Ben")
-    page.emulate_media(media="print")
+    page.add_init_script("window.prints = 0; window.print = () => { window.prints += 1; }")
+    page.emulate_media(media="print", color_scheme="dark")
     for address in (f"{receipts}/forms/{key}", f"{stage.url}/web/trace/{key}", f"{stage.url}/web/desk/Ben?mail={mail}"):
         page.goto(address)
         expect(page.locator(".paper").first).to_be_visible()
         expect(page.locator(".paper")).to_contain_text("RECEIPT")
+        expect(page.locator(".paper")).to_contain_text(words.strip())
         seen = page.evaluate(
             "[...document.querySelectorAll('body *')].filter((each) => each.checkVisibility()"
             " && !each.closest('.paper') && !each.querySelector('.paper')).map((each) => each.outerHTML.slice(0, 80))"
         )
         assert seen == [], address
+        said = page.locator(".paper :is(textarea, .typed)").filter(has_text="printed")
+        assert said.evaluate(BLANK)[3], address
+        colours = "(blank) => [getComputedStyle(blank).color, getComputedStyle(blank).backgroundColor]"
+        assert said.evaluate(colours) == ["rgb(0, 0, 0)", "rgb(255, 255, 255)"]  # also of a dark page
     page.goto(f"{stage.url}/web/overview")  # a page without a form is printed as it is
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    expect(page.locator(".bar")).to_be_hidden()
+    page.emulate_media(media="screen", color_scheme="light")
+    page.goto(f"{receipts}/forms/{key}")
+    page.get_by_role("button", name="Print").click()
+    assert page.evaluate("prints") == 1
 
 
 def test_a_form_is_not_shipped_before_its_draft_is_saved(stage: Served, receipts: str, page: Page) -> None:
