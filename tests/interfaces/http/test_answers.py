@@ -15,6 +15,7 @@ import postroom
 from postroom.interfaces.http.openapi import identifier
 from postroom.interfaces.http.operations import OPERATIONS
 from postroom.room import Postroom
+from postroom.spheres.sphere import Sphere
 
 from .conftest import furnish
 from .test_operations import World, request
@@ -147,11 +148,12 @@ NO_COMMAND = set(
     queues.send_many consumers.lease queues.has_password queues.find_source consumers.fire definitions.try_message
     definitions.files definitions.versions flows.publish_many client.subscriptions client.receive station.show
     stations.waiting.station station.others spheres.open sphere.send sphere.mail sphere.receive sphere.require
-    held.heartbeat held.commit journal.after journal.archives operations.lags
+    held.heartbeat held.commit journal.after journal.archives operations.lags consumers.leases
+    stations.procedure_errors access.end_sessions
     """.split()
 )
-#: They take their time: the names of their documents are compared, and tests of their own run them.
-LONG = {"station.sql": "sql", "spheres.compensate": "compensate"}
+#: They take their time, or need another database. Their documents are compared by name; tests of their own run them.
+LONG = {"station.sql": "sql", "spheres.compensate": "compensate", "spheres.settle_database": "sphere settle"}
 #: Below them are names that users chose, or kinds and queues by their names.
 FREE = {"fields", "values", "properties", "detail", "body", "definition", "settings", "policies", "kinds", "retentions"}
 FILES = {
@@ -256,7 +258,12 @@ def _twin(room: Postroom, folder: Path, stack: ExitStack) -> dict[str, Any]:
     room.flows.client("boss", "secret").subscribe("Big")
     for id in ("SPHERE", "MINE", "OTHER"):
         sphere = room.sphere(id, heartbeat=600)
-        stack.callback(lambda sphere=sphere: sphere.abort() if sphere.state == "ACTIVE" else None)
+        stack.callback(_abort, sphere)
     room.send("copies", "y")
     (leased,) = room.receive_many("copies", count=1, lease=3600, detached=True)
     return {**known, "SENT": sphere.send("errors", "x").key, "LEASE-5": leased.lease}
+
+
+def _abort(sphere: Sphere) -> None:
+    if sphere.state == "ACTIVE":
+        sphere.abort()

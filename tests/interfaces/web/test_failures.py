@@ -22,7 +22,7 @@ def answers(room: Postroom) -> list[str]:
 
 def tried_of(page: httpx.Response) -> str:
     """What a page that shows a dry run has to say for the retry."""
-    return re.findall(r'name="tried" value="(\w+)"', page.text)[0]
+    return str(re.findall(r'name="tried" value="(\w+)"', page.text)[0])
 
 
 def retried(visitor: Browser, key: str, body: str) -> httpx.Response:

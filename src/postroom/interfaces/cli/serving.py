@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -94,9 +94,14 @@ def serve(
             places.is_left = not serve(room, places.http, listening, rate, log, list(beside.values()))
 
     Lasting(partial(open_room, url)).run(work)
-    if places.is_left:  # the interpreter would wait for its threads; the room is closed, and Java ends with its input
-        sys.stdout.flush()
-        os._exit(0)
+    if places.is_left:
+        _leave()
+
+
+def _leave() -> NoReturn:
+    """End though a request goes on. The interpreter would wait for its thread; the room is closed."""
+    sys.stdout.flush()
+    os._exit(0)  # Java ends with its input
 
 
 @dataclass
