@@ -72,13 +72,10 @@ def serve(
     from postroom.interfaces.http.server import Listening, serve
     from postroom.queues.returning import take_back
     from postroom.room import open as open_room
-    from postroom.room.opening import resolved
 
     if log not in FORMATS:
         raise ArgumentInvalid(argument="--log", why=f"{' or '.join(FORMATS)}, not {log!r}")
-    url = resolved(settings.room)
-    if url.startswith(("http://", "https://")):
-        raise NotRemote(what="serving a room that is served already")
+    url = _served(settings.room)
     if not run and (conf or master != "local[*]"):
         raise ArgumentInvalid(argument="--master", why="it is for the engine: give --run, too")
     os.umask(0o077)  # what the server makes is the server's own
@@ -96,6 +93,16 @@ def serve(
     Lasting(partial(open_room, url)).run(work)
     if places.is_left:
         _leave()
+
+
+def _served(room: str | None) -> str:
+    """The room to serve, by its URL."""
+    from postroom.room.opening import resolved
+
+    url = resolved(room)
+    if url.startswith(("http://", "https://")):
+        raise NotRemote(what="serving a room that is served already")
+    return url
 
 
 def _leave() -> NoReturn:
