@@ -103,8 +103,10 @@ def alone(folder: Path, program: str, *words: str) -> str:
 
 
 def test_the_package_is_loaded_where_nothing_else_of_postroom_is(tmp_path: Path) -> None:
-    program = "import sys; sys.path.insert(0, 'package.zip'); import postroom.spark, postroom.store.postgres as of; "
-    assert alone(tmp_path, program + "print(of.__file__)") == "package.zip/postroom/store/postgres.py\n"
+    program = (
+        "import sys; sys.path.insert(0, 'package.zip'); import postroom.spark, postroom.store.postgres.store as of; "
+    )
+    assert alone(tmp_path, program + "print(of.__file__)") == "package.zip/postroom/store/postgres/store.py\n"
     names = zipfile.ZipFile(tmp_path / "package.zip").namelist()
     assert not [name for name in names if "/interfaces/" in name or "/gateways/" in name or not name.endswith(".py")]
     again = spark.write_package(tmp_path / "again.zip")

@@ -22,8 +22,8 @@ from postroom.queues.leased import LeasedMessage
 from postroom.queues.leasing import Leasing
 from postroom.queues.results import Received
 from postroom.room import Postroom
-from postroom.store import postgres
 from postroom.store.files import wakeup
+from postroom.store.postgres import store as postgres
 
 
 def wait_in_thread(url: str, seconds: float) -> tuple[threading.Thread, list[Received], threading.Event]:

@@ -159,7 +159,7 @@ def test_a_message_wakes_an_idle_engine_without_a_polling_delay(
     for module in (
         "engine.runner.IDLE_SECONDS",
         "store.files.wakeup.RECHECK_SECONDS",
-        "store.postgres.RECHECK_SECONDS",
+        "store.postgres.store.RECHECK_SECONDS",
     ):
         monkeypatch.setattr(f"postroom.{module}", 600)  # only a wake-up can end its sleep
     load(room, ECHO)

@@ -29,7 +29,11 @@ _SERVER.set_forkserver_preload(
             f"tests.faults.{name}workload"
             for name in ("", "station_", "procedure_", "counter_", "sphere_", "staged_", "upkeep_", "consumer_")
         ),
-        *("postroom.store.sqlite.store", "postroom.store.postgres", "pandas"),  # imported when they are first needed
+        *(
+            "postroom.store.sqlite.store",
+            "postroom.store.postgres.store",
+            "pandas",
+        ),  # imported when they are first needed
     ]
 )
 #: Each start reads the exit codes of all children that have ended, and a code can be read only once: of two threads

@@ -15,8 +15,9 @@ from tests.golden.make import COMMITS, KEPT, file_of
 import postroom
 from postroom.engine import archiving
 from postroom.room import Postroom
-from postroom.store import postgres, schema_of
+from postroom.store import schema_of
 from postroom.store.migrations import MIGRATIONS
+from postroom.store.postgres import store as postgres
 from postroom.store.upkeep import portable
 
 #: Since this one every line of the journal says all that a replay needs.

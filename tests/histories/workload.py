@@ -31,7 +31,9 @@ def kept(number: int) -> list[str]:
 
 
 _SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload(["tests.histories.workload", "postroom.store.sqlite.store", "postroom.store.postgres"])
+_SERVER.set_forkserver_preload(
+    ["tests.histories.workload", "postroom.store.sqlite.store", "postroom.store.postgres.store"]
+)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ BEHAVIOURS = set(
     engine/test_poison.py flows/test_flowing.py
     flows/test_order.py gateways/soap/test_gsoap.py gateways/soap/test_wss4j.py
     gateways/test_error_schema.py gateways/test_others.py
-    store/test_postgres_calm.py interfaces/cli/test_documents.py interfaces/cobol/test_family.py
+    store/postgres/test_calm.py interfaces/cli/test_documents.py interfaces/cobol/test_family.py
     interfaces/cobol/test_kills.py interfaces/cobol/test_nist.py
     interfaces/cobol/test_programs.py interfaces/web/test_stories.py
     interfaces/web/test_every_page.py interfaces/web/test_form_in_browser.py interfaces/web/test_scale.py
@@ -35,7 +35,7 @@ BEHAVIOURS = set(
     stations/procedures/test_nodes.py stations/procedures/test_odd.py stations/test_live.py
     stations/test_movement.py stations/test_movement_in_stores.py stations/test_random_conditions.py
     room/test_wrong_arguments.py stations/test_secrets.py store/test_full_disk.py store/test_migrations.py
-    store/test_postgres_leases.py store/test_rot.py test_side_by_side.py
+    store/postgres/test_leases.py store/test_rot.py test_side_by_side.py
     """.split()
 )
 #: Modules that have no test of their own name, and where they are tested.

@@ -27,7 +27,7 @@ from postroom.interfaces.cli.main import program
 from postroom.room import Postroom
 from postroom.stations.queries import query as queries
 from postroom.store import open_store
-from postroom.store.postgres import PostgresStore
+from postroom.store.postgres.store import PostgresStore
 from postroom.store.tables.nodes import Node
 from postroom.store.urls import parted, pieces, public_url, variable, with_password
 

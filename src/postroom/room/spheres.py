@@ -51,7 +51,7 @@ class RoomSpheres(RoomPart):
 
     def settle_database(self, url: str) -> dict[str, str]:
         """The same for a PostgreSQL database by its URL."""
-        from postroom.store.postgres import two_phase
+        from postroom.store.postgres.store import two_phase
 
         with two_phase(url) as connection:
             return self._parts.monitor.settle(connection)

@@ -30,7 +30,7 @@ def open_store(
     """Open the store that a room's URL names: a path (or ``sqlite:///path``) or ``postgresql://…``."""
     file = file_of(url)
     if file is None:
-        from postroom.store.postgres import PostgresStore
+        from postroom.store.postgres.store import PostgresStore
 
         return PostgresStore(url, actor=actor, create=create, clock=clock)
     from postroom.store.sqlite.store import SqliteStore
@@ -42,7 +42,7 @@ def schema_of(url: str) -> tuple[int, int]:
     """The number of the last migration of a room, and the newest that we know; opening it would apply what it lacks."""
     file = file_of(url)
     if file is None:
-        from postroom.store import postgres
+        from postroom.store.postgres import store as postgres
 
         return postgres.schema_of(url), len(MIGRATIONS)
     from postroom.store.sqlite import connection

@@ -35,7 +35,7 @@ from postroom.rules.evaluation import chunks, worker
 from postroom.rules.evaluation.chunks import packed
 from postroom.rules.evaluation.worker import RulesTask
 from postroom.store.kernel.batch import Stale
-from postroom.store.postgres import PostgresStore
+from postroom.store.postgres.store import PostgresStore
 
 from ...faults.engine_workload import PROGRAM
 from ...faults.here import executors_here

@@ -2,7 +2,7 @@
 
 Every transaction has the queues alone that it changes, so the order of a queue is the order of commits, and correctness
 does not lean on serializable snapshots. Only the shortest ways to send and to receive share them
-(``postgres_express.py``, decision 0054).
+(``express.py``, decision 0054).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from postroom.store.kernel.base import Conflict, Lent, Lines, Receipt, Waiter
 from postroom.store.kernel.session import Row
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.migrations import MIGRATIONS, for_postgres
-from postroom.store.postgres_express import Lanes, PostgresExpress
-from postroom.store.postgres_session import IDLE, READING, PostgresSession, version
+from postroom.store.postgres.express import Lanes, PostgresExpress
+from postroom.store.postgres.session import IDLE, READING, PostgresSession, version
 from postroom.store.proof.replay import Replay
 from postroom.store.proof.verification import COUNTS, beginning, tables
 from postroom.store.urls import pieces, public_url

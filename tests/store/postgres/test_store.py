@@ -28,7 +28,7 @@ from postroom.errors import (
 )
 from postroom.room import Postroom
 from postroom.store.kernel.transaction import Transaction
-from postroom.store.postgres import PostgresStore
+from postroom.store.postgres.store import PostgresStore
 from postroom.store.urls import public_url
 
 

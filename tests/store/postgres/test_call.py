@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from postroom.store.postgres_call import Call, RecordCall
+from postroom.store.postgres.call import Call, RecordCall
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 

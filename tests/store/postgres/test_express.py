@@ -23,8 +23,8 @@ from postroom.store.kernel.journal import put_digest, server_digest
 from postroom.store.kernel.message_rows import State
 from postroom.store.kernel.queues import Hold
 from postroom.store.kernel.transaction import Transaction
-from postroom.store.postgres import PostgresStore
-from postroom.store.postgres_express import Lanes
+from postroom.store.postgres.express import Lanes
+from postroom.store.postgres.store import PostgresStore
 from postroom.store.upkeep.backup import backup, restore
 
 Connection = psycopg.Connection[tuple[Any, ...]]

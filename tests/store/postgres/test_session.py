@@ -10,7 +10,7 @@ import postroom
 from postroom.room import Postroom
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.migrations import MIGRATIONS
-from postroom.store.postgres_session import PostgresSession
+from postroom.store.postgres.session import PostgresSession
 
 ADD = "INSERT INTO retentions (kind, microseconds) VALUES (?, ?)"
 

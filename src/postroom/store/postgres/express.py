@@ -23,8 +23,8 @@ from postroom.store.kernel.base import Conflict, Lent, Receipt, Sending, Store
 from postroom.store.kernel.journal import put_digest
 from postroom.store.kernel.message_rows import record
 from postroom.store.kernel.session import Row
-from postroom.store.postgres_call import Call, RecordCall
-from postroom.store.postgres_session import PostgresSession
+from postroom.store.postgres.call import Call, RecordCall
+from postroom.store.postgres.session import PostgresSession
 
 T = TypeVar("T")
 

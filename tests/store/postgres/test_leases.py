@@ -18,7 +18,7 @@ from postroom.queues.leased import LeasedMessage
 from postroom.room import Postroom
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.journal import put_digest
-from postroom.store.postgres import PostgresStore
+from postroom.store.postgres.store import PostgresStore
 from postroom.store.upkeep.backup import backup, restore
 
 Connection = psycopg.Connection[tuple[Any, ...]]
