@@ -13,6 +13,7 @@ from tests.interfaces.http.conftest import Served
 from tests.interfaces.web.conftest import PASSWORD, SHOP, fail, served_office
 
 from postroom.room import Postroom
+from postroom.spheres.sphere import Sphere
 
 TREE = """01 INPUT-QUEUE (CLAIMS) PASSWORD IS "CLAIMS"
    02 SUB-QUEUE-1 (NORTH)
@@ -33,12 +34,17 @@ TROUBLE = "a word that is wider than what a telephone has room for: " + "w" * 12
 @contextmanager
 def filled_office(folder: Path) -> Iterator[Served]:
     with served_office(folder) as served:
-        fill(served.room, folder)
+        spheres = fill(served.room, folder)
         yield served
+        for sphere in spheres:
+            sphere.abort()
 
 
-def fill(room: Postroom, folder: Path) -> None:
-    """Forms and a set that waits; a tree with a hold; leases, failures, a graph, spheres, schedules, tokens."""
+def fill(room: Postroom, folder: Path) -> list[Sphere]:
+    """Forms and a set that waits; a tree with a hold; leases, failures, a graph, spheres, schedules, tokens.
+
+    Answers with the spheres that are open: one that nobody has any more is aborted.
+    """
     ben, ann, director = (room.stations.admitted(name) for name in ("Ben", "Ann", "Director"))
     key = director.create("CLAIM", {"No": 9, "Claimant": "Tower Inn", "Remarks": "x " * 200})
     director.ship(director.copy(key), "Ben")
@@ -55,31 +61,34 @@ def fill(room: Postroom, folder: Path) -> None:
     room.load(folder / "tree.qdl", folder / "ferry.flow", folder / "shop.demaq")
     room.send(("CLAIMS", "NORTH"), "one")
     room.queues.disable("CLAIMS", password="CLAIMS")
-    fill_operators(room)
+    spheres = fill_operators(room)
     fail(room, "many", TROUBLE)
     room.send("stock", "<ask><count>4</count></ask>", format="xml")
     room.run(until_idle=True)
     assert ann.show(settled).fields["State"] == "approved"
+    return spheres
 
 
-def fill_operators(room: Postroom) -> None:
+def fill_operators(room: Postroom) -> list[Sphere]:
     room.consumers.schedule("nightly", "0 3 * * *", "orders", body="count")
     room.access.create_token("clerk", "cash desk")
     room.queues.create("pumps")
     room.consumers.set_policy("pumps", attempts=1)
-    for words in ("pump 7", "pump 8"):
-        room.send("pumps", words, properties={"colour": "red", "note": TROUBLE})
+    room.queues.set_password("pumps", password="key")
+    for number in range(6):
+        room.send("pumps", f"pump {number}", properties={"colour": "red"})
     room.receive_many("pumps", count=1, lease=3600)[0].fail("no such pump")
     room.receive_many("pumps", count=1, lease=3600, detached=True)
     room.access.grant("clerk", "publish", "meta:ferry")
     room.flows.add_principal("ferryman", PASSWORD)
     room.flows.client("ferryman", PASSWORD).subscribe("Full")
     room.flows.publish_many("Crossings", [{"boat": "Ida", "cars": 3}, {"boat": "Ann", "cars": 200}])
-    for id in ("pay-1029", "pay-1030"):
-        sphere = room.spheres.open(id)
+    spheres = [room.spheres.open(id) for id in ("pay-1029", "pay-1030")]
+    for sphere in spheres:
         sphere.send("orders", "<pay/>", compensation="<pay-back/>")
         sphere.send("orders", "<letter/>", when="commit")
     room.spheres.open("pay-1031").abort(reason="the account is blocked")
+    return spheres
 
 
 # --- sights ---
@@ -165,7 +174,7 @@ def operators_sights(room: Postroom) -> list[Sight]:
     return [
         Sight("overview", "/overview", "is on hold (full)"),
         Sight("overview-doctor", "/overview?doctor=1", "The doctor says"),
-        Sight("queue", "/queues/pumps", "Change the policy"),
+        Sight("queue", "/queues/pumps", "pump 5"),
         Sight("queue-held", "/queues/CLAIMS/NORTH", "full"),
         Sight("queue-searched", "/queues/orders?text=order", "messages were looked at"),
         Sight("message", f"/messages/{order.key}", "Properties"),
@@ -184,7 +193,7 @@ def operators_sights(room: Postroom) -> list[Sight]:
         Sight("flows", "/flows", "Disable full"),
         Sight("flows-wrong", "/flows", "Nothing was changed.", arc, "Add the arc"),
         Sight("spheres", "/spheres", "pay-1030"),
-        Sight("sphere", "/spheres?id=pay-1029", "withdrawn"),
+        Sight("sphere", "/spheres?id=pay-1029", "Abort pay-1029"),
         Sight("sphere-aborted", "/spheres?id=pay-1031", "the account is blocked"),
         Sight("journal", "/journal", "create"),
         Sight("journal-none", "/journal?verb=nothing", "No"),
