@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import httpx
+import pytest
 from tests.interfaces.http.conftest import Served
 from tests.interfaces.web.conftest import Browser, browser
+
+from postroom.interfaces import web
+
+TEMPLATES = Path(web.__file__).parent / "templates"
 
 
 def test_a_follower_is_told_of_its_station_alone(office: Served, clerk: Browser) -> None:
@@ -52,3 +58,11 @@ def test_a_follower_whose_session_or_right_ends_is_told_no_more(office: Served) 
 def test_a_topic_is_no_place_to_write(office: Served, clerk: Browser) -> None:
     found = httpx.post(f"{office.url}/web/live?topic=room", trust_env=False, headers={"origin": office.url})
     assert found.status_code == 401
+
+
+@pytest.mark.parametrize("file", sorted(TEMPLATES.glob("*.html")), ids=lambda file: file.stem)
+def test_what_is_counted_in_the_head_of_a_page_changes_with_it(file: Path) -> None:
+    text = file.read_text()
+    heads = [line for line in text.splitlines() if 'class="head"' in line and ("|count" in line or "state(" in line)]
+    if "data-live>" in text.replace('id="counts" data-live>', ""):  # a part of the page is live
+        assert all('id="counts" data-live>' in head for head in heads), heads
