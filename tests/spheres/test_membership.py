@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from postroom.errors import ParticipantInDoubt, SphereAborted, StoreUnavailable
+from postroom.errors import ArgumentInvalid, ParticipantInDoubt, SphereAborted, StoreUnavailable
 from postroom.model.message import Message
 from postroom.room import Postroom
 
@@ -112,4 +112,7 @@ def test_what_was_never_prepared_is_in_doubt_no_more_once_the_database_was_asked
 def test_an_operator_ends_what_is_in_doubt_by_its_url(work: Postroom, payments: str) -> None:
     with pytest.raises(StoreUnavailable):
         work.spheres.settle_database("postgresql://nobody@127.0.0.1:1/nowhere")
+    for words in ("", "host=/tmp dbname=postgres", "service=mine", "/tmp/room.db"):  # libpq would look into files
+        with pytest.raises(ArgumentInvalid, match="postgresql://HOST/DATABASE"):
+            work.spheres.settle_database(words)
     assert work.spheres.settle_database(payments) == {}

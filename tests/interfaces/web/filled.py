@@ -135,7 +135,7 @@ def office_sights(room: Postroom) -> list[Sight]:
 
     new = f"{desk}/new/CLAIM"
     wrong = {"No:": "nine", "Amount:": "1,5", "Loss Date:": "Friday"}
-    find = f"{desk}/query/CLAIM?find=1&scope=global&field:No=%3E8"
+    find = f"{desk}/query/CLAIM?find=1&field:No=%3E8"
     return [
         Sight("mail", f"/desk/Ben?mail={mail}", "read-only until you get it"),
         Sight("waiting", "/desk/Ann", "Create the missing one"),

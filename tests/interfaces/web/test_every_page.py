@@ -119,7 +119,8 @@ def test_nothing_is_wrong_with_any_page(filled: Served, engine: Chromium) -> Non
 def test_nothing_is_wrong_with_a_page_that_waits_for_an_answer(
     filled: Served, engine: Chromium, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asks = Sight("asking", "/desk/Director/query/CLAIM?find=1&scope=global", "1 of 2 places have answered.")
+    asked = "/desk/Director/query/CLAIM?find=1&scope=global"
+    asks = Sight("asking", asked, "1 of 2 places have answered.", press="Find")
     with Windows(engine, filled) as windows, held(monkeypatch) as (_, go):
         page = windows.see(asks)
         assert wrong_with(page) + wrong_when_narrow_or_dark(page) == []

@@ -18,7 +18,7 @@ def test_trace_tells_the_whole_life_of_a_message(room: Postroom) -> None:
     first, last = room.trace(key)[0].as_dict(), room.trace(key)[-1].as_dict()
     assert (first["from"], first["to"]) == (None, "q")
     assert (last["from"], last["to"]) == ("q", "q")
-    assert set(first) == {"time", "verb", "from", "to", "by"}
+    assert set(first) == {"time", "verb", "from", "to", "by", "key", "seq"}
 
 
 def test_trace_and_locate_answer_after_the_message_is_gone(room: Postroom) -> None:
