@@ -92,9 +92,9 @@ enable, wrong     40    40          40    40           91          91           
 """
 
 
-def _expected() -> dict[str, dict[str, str]]:
+def _expected(of: str = TABLE) -> dict[str, dict[str, str]]:
     """Of each state what each verb answers."""
-    _, *rows = TABLE.strip("\n").splitlines()
+    _, *rows = of.strip("\n").splitlines()
     table: dict[str, dict[str, str]] = {state: {} for state in STATES}
     for row in rows:
         for state, key in zip(STATES, row[18:].split(), strict=True):
@@ -132,13 +132,70 @@ def test_every_verb_answers_by_the_table(url: str, state: str) -> None:
             assert sorted(bodies) == sorted([BODY, "x", "y"][: 1 + arrived]), verb
 
 
-def _key(room: Postroom, verb: str) -> str:
+def _key(room: Postroom, verb: str, verbs: dict[str, Verb] = VERBS) -> str:
     """The status of an answer, or of a refusal that changed nothing."""
     try:
-        answer: Any = VERBS[verb](room, verb)
+        answer: Any = verbs[verb](room, verb)
     except PostroomError as refusal:
         return refusal.status if refusal.happened == "no" else "it happened"
-    return str(answer.status)
+    return str(getattr(answer, "status", "00"))
+
+
+OPERATORS: dict[str, Verb] = {
+    "purge": lambda room, q: room.consumers.purge(q),
+    "purge, dry": lambda room, q: room.consumers.purge(q, dry=True),
+    "move out": lambda room, q: room.consumers.move(q, to="elsewhere"),
+    "move out, dry": lambda room, q: room.consumers.move(q, to="elsewhere", dry=True),
+    "move in": lambda room, q: room.consumers.move("reserve", to=q, limit=1),
+    "move in, dry": lambda room, q: room.consumers.move("reserve", to=q, limit=1, dry=True),
+    "redrive": lambda room, q: room.consumers.redrive(q, to="elsewhere"),
+    "redrive in": lambda room, q: room.consumers.redrive("reserve", to=q, limit=1),
+    "lease": lambda room, q: room.receive_many(q, count=1, lease=60),
+    "set_mode": lambda room, q: room.queues.set_mode(q, keep_processed=True),
+    "remove": lambda room, q: room.queues.remove(q),
+}
+#: An operator takes messages out of a queue on hold; only a reader in the midst of a message keeps it.
+OPERATORS_TABLE = """
+                  open  input held  held  output held  read by me  read by another  its reader died
+purge             00    00          00    00           91          91               00
+purge, dry        00    00          00    00           91          91               00
+move out          00    00          00    00           91          91               00
+move out, dry     00    00          00    00           91          91               00
+move in           00    92          92    00           91          91               00
+move in, dry      00    92          92    00           91          91               00
+redrive           00    00          00    00           91          91               00
+redrive in        00    92          92    00           91          91               00
+lease             00    00          92    92           91          91               00
+set_mode          00    00          00    00           91          91               00
+remove            99    99          99    99           91          91               99
+"""
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_every_verb_of_operators_answers_by_the_table(url: str, state: str) -> None:
+    """A reader who is in the midst of a message gets its other segments, whatever was tried meanwhile."""
+    expected = _expected(OPERATORS_TABLE)[state]
+    assert list(expected) == list(OPERATORS)
+    with postroom.open(url) as room, postroom.open(url, actor="other", owner="elsewhere/1/1") as other:
+        for queue in ("elsewhere", "reserve"):
+            room.queues.create(queue)
+        room.send_many("reserve", ["x"] * 20)
+        for verb in OPERATORS:
+            room.queues.create(verb, password="pw")
+            room.send_many(verb, ["zero", BODY, "four\nfive"])
+            for leased in room.receive_many(verb, count=1, lease=60):  # from now on it is taken by a shorter way
+                leased.done()
+            STATES[state](room, verb)
+        if state == "its reader died":
+            _dead_reader(url, *OPERATORS)
+        for verb in OPERATORS if state == "read by another" else ():
+            assert other.receive(verb, segment=True).message is not None
+        assert {verb: _key(room, verb, OPERATORS) for verb in OPERATORS} == expected
+        reader = other if state == "read by another" else room
+        for verb in OPERATORS if state.startswith("read") else ():
+            got = [reader.receive(verb, segment=True, wait=0.0).message for _ in range(2)]
+            assert [message and message.body for message in got] == ["two", "three"], verb
+        assert room.journal.verify().differences == ()
 
 
 def test_what_an_output_hold_has_accepted_comes_in_order_when_it_ends(url: str) -> None:

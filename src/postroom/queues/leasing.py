@@ -32,7 +32,6 @@ from postroom.model.moment import in_microseconds, to_datetime
 from postroom.queues import locks, returning, selecting
 from postroom.queues.addressing import Names, names_of, queues_of, shown, unowned
 from postroom.queues.leased import LeasedMessage, LeaseShown
-from postroom.queues.locks import User
 from postroom.queues.selectors import Selector
 from postroom.store.kernel.base import Lent, Store
 from postroom.store.kernel.deliveries import Delivery
@@ -83,9 +82,8 @@ class Ended(NamedTuple):
 class Leasing:
     """The verbs of leases, for one user of one store."""
 
-    def __init__(self, store: Store, user: User, bind: Callable[[Message], object] = _bind_nothing) -> None:
+    def __init__(self, store: Store, bind: Callable[[Message], object] = _bind_nothing) -> None:
         self._store = store
-        self._user = user
         self._bind = bind
         self._known: dict[Names, tuple[int, float | None]] = {}  # where a name led last, and for how long it leases
         self._looked = 0.0  # when it was last looked whether owners live
@@ -225,7 +223,7 @@ class Leasing:
             if not queue.releases:
                 held.append(queue)
                 continue
-            locks.enter(tx, queue, self._user)
+            locks.free(tx, queue)  # also of our own: its reader is in the midst of a message
             claimed = _claimed(tx, queue, policy, asked)
             if claimed:
                 if look.line is not None and not policy.ordered:

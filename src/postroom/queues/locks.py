@@ -40,16 +40,16 @@ def unlocked(tx: Transaction, queues: list[Queue]) -> list[Queue]:
 
 def enter(tx: Transaction, queue: Queue, user: User) -> Queue:
     """Let a receive into a queue: ours or free is fine, a dead lock is cleared, another's is an error."""
+    return queue if queue.lock_owner == user.owner and queue.in_use(tx.now) else free(tx, queue)
+
+
+def free(tx: Transaction, queue: Queue) -> Queue:
+    """A queue without a lock: a dead one is cleared, any other is an error."""
     if queue.lock_owner is None:
         return queue
-    if not queue.in_use(tx.now):
-        tx.queues.unlock(
-            queue, "the lock's owner ended" if is_alive(queue.lock_owner) is False else "its lease ran out"
-        )
-        return tx.queues.locked(queue.id)
-    if queue.lock_owner != user.owner:
-        raise locked_error(queue)
-    return queue
+    refuse_locked(tx, queue)
+    tx.queues.unlock(queue, "the lock's owner ended" if is_alive(queue.lock_owner) is False else "its lease ran out")
+    return tx.queues.locked(queue.id)
 
 
 def keep(tx: Transaction, queue: Queue, user: User, reference: str, message: int, segment: int, char: int = 0) -> None:

@@ -26,7 +26,7 @@ from postroom.errors import (
 from postroom.limits import PAGE_ROWS
 from postroom.model.key import key_number, key_text
 from postroom.model.message import Draft, Message, Stored
-from postroom.queues import limits, redriving, status
+from postroom.queues import limits, locks, redriving, status
 from postroom.queues.addressing import Names, names_of, one_queue, one_to_read, queues_of
 from postroom.queues.sending import formatted
 from postroom.store.kernel.base import Store
@@ -110,7 +110,7 @@ class _Task(NamedTuple):
                 raise
             refused |= dict.fromkeys(keys, refusal)
 
-    def accepting(self, target: Queue, source: Queue) -> Queue:
+    def accepting(self, tx: Transaction, target: Queue, source: Queue) -> Queue:
         """A queue that takes what is brought to it, or a refusal."""
         if self.verb == "move" and target.id == source.id:
             raise ArgumentInvalid(argument="to", why="it is the queue that the messages are in")
@@ -119,6 +119,7 @@ class _Task(NamedTuple):
             raise ArgumentInvalid(argument="to", why=why)
         if not target.accepts:
             raise QueueHeld(queue=target.name, hold=Hold(target.hold).label, verb="accept", level=target.name)
+        locks.refuse_locked(tx, target)
         return target
 
 
@@ -218,7 +219,7 @@ class Relocating:
         return Relocated(tuple(moves), dry, skipped=skipped)
 
     def _page(self, run: _Run, size: int, tx: Transaction) -> _Page:
-        source = one_queue(tx, run.names)
+        source = locks.free(tx, one_queue(tx, run.names))
         page = self._planned(tx, run, source, size)
         if run.task.plan is None:
             for stored in page.stored:
@@ -244,6 +245,7 @@ class Relocating:
     def _looked_at(self, run: _Run, size: int, tx: Transaction) -> _Page:
         """Which messages a page would take, and where to; refuses what the page would refuse."""
         source = queues_of(tx, run.names)[0]
+        locks.refuse_locked(tx, source)
         chosen = _chosen(tx, source, run, size)
         full = run.keys is None and len(chosen) == size
         if run.task.plan is None:
@@ -255,7 +257,7 @@ class Relocating:
             if move.stored.key in refused:
                 continue
             with run.task.noting(refused, [move.stored.key]):
-                target = run.task.accepting(queues_of(tx, names_of(move.names))[0], source)
+                target = run.task.accepting(tx, queues_of(tx, names_of(move.names))[0], source)
                 limits.kept(tx, target, tx.deliveries.details(move.stored.key).own(), move.stored.key)
                 run.coming(target.name, move.draft)
                 limits.check_room(tx, target, *run.weight[target.name])
@@ -395,7 +397,7 @@ def _targets(
     targets: dict[Names, Queue] = {}
     for names in sorted({move.names for move in going}):
         with task.noting(refused, [move.stored.key for move in going if move.names == names]):
-            targets[names] = task.accepting(one_queue(tx, names_of(names)), source)
+            targets[names] = task.accepting(tx, one_queue(tx, names_of(names)), source)
     return targets
 
 

@@ -23,7 +23,7 @@ class QueueUser:
         self._user = user
         self._returns = None if again is None else Returns(store, again)
         self._admit = admit
-        self._leasing = Leasing(store, user)
+        self._leasing = Leasing(store)
         self._known: dict[Names, int] = {}  # where a reference led last; the store looks whether it still may
 
     def share(self, other: QueueUser) -> None:

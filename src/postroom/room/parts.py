@@ -158,7 +158,7 @@ class Parts:
     def leasing(self) -> Leasing:
         from postroom.queues.leasing import Leasing
 
-        return Leasing(self.store, User(self.owner, self.actor), self.bind)
+        return Leasing(self.store, self.bind)
 
     @Once
     def together(self) -> Together:

@@ -44,7 +44,7 @@ def test_java_is_told_of_the_file_while_it_starts(tmp_path: Path) -> None:
 def test_words_of_the_user_stay_and_a_file_of_the_user_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     made()
     monkeypatch.setenv(classes.OPTIONS, "-Dmine=1")
-    assert classes.options().startswith("-Dmine=1 -X")
+    assert classes.options().endswith(" -Dmine=1"), "what the user says comes last, and counts"
     monkeypatch.setenv(classes.OPTIONS, "-XX:SharedArchiveFile=mine.jsa")
     assert classes.options() == "-XX:SharedArchiveFile=mine.jsa"
 
@@ -52,6 +52,17 @@ def test_words_of_the_user_stay_and_a_file_of_the_user_wins(monkeypatch: pytest.
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
 def test_a_file_that_others_can_change_is_not_used(mode: int) -> None:
     made().chmod(mode)
+    assert classes.options() == ""
+
+
+def test_a_file_in_a_folder_of_others_is_not_used_nor_is_a_link(tmp_path: Path) -> None:
+    file = made()
+    file.parent.chmod(0o777)
+    assert classes.options() == ""
+    file.parent.chmod(0o700)
+    assert classes.options() != ""
+    file.rename(tmp_path / "elsewhere")
+    file.symlink_to(tmp_path / "elsewhere")
     assert classes.options() == ""
 
 

@@ -195,6 +195,27 @@ def test_all_of_a_cause_get_the_same_edit_and_the_rest_stays(shop: Served, opera
     assert [each.key for each in failures(shop.room)] == [keys[2]]
 
 
+def test_another_failure_may_be_looked_at_between_the_dry_run_of_all_and_their_retry(
+    shop: Served, operator: Browser
+) -> None:
+    keys = fail(shop.room, "1,0", "2,0", "many")
+    address, _ = all_tried(operator, keys[0], find=",0", put="0")
+    assert operator.post(address, do="retry-all", key=keys[0], find=",0", put="1").status_code == 400
+    done = operator.post(address, do="retry-all", key=keys[2], find=",0", put="0")
+    assert "Sent 2 again, 1 was not" in done.text
+
+
+def test_what_is_refused_when_all_are_sent_again_is_told_and_the_others_go(shop: Served, operator: Browser) -> None:
+    keys = fail(shop.room, "1,0", "2,0")
+    address, _ = all_tried(operator, keys[0], find=",0", put="0")
+    shop.room.queues.set_password("stock", password="pw")
+    shop.room.queues.disable("stock", password="pw")
+    done = operator.post(address, do="retry-all", key=keys[0], find=",0", put="0").text
+    assert "Sent 0 again, 2 were not" in done
+    assert "hold" in done
+    assert len(failures(shop.room)) == 2
+
+
 def test_dead_letters_are_failures_too(shop: Served, operator: Browser) -> None:
     room = shop.room
     room.queues.create("work")

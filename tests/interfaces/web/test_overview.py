@@ -7,9 +7,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.interfaces.http.conftest import Served
-from tests.interfaces.web.conftest import Browser, browser, fail
+from tests.interfaces.http.conftest import Served, serving
+from tests.interfaces.web.conftest import PASSWORD, Browser, browser, fail
 
+import postroom
 from postroom.interfaces.web.history import counts, history_of
 from postroom.interfaces.web.overview import picture
 
@@ -18,6 +19,25 @@ TREE = """01 INPUT-QUEUE (CLAIMS) PASSWORD IS "CLAIMS"
    02 SUB-QUEUE-1 (SOUTH)
 99
 """
+
+
+def test_a_room_without_queues_has_an_overview(sqlite_url: str) -> None:
+    with postroom.open(sqlite_url) as room, serving(room) as served:
+        room.flows.add_principal("operator", PASSWORD)
+        room.access.grant("operator", "operate")
+        first = browser(served.url)
+        first.sign_in("operator")
+        assert first.get("/overview").status_code == 200
+        first.client.close()
+
+
+def test_dead_letters_wait_for_a_person(shop: Served, operator: Browser) -> None:
+    shop.room.queues.create("work")
+    shop.room.consumers.set_policy("work", attempts=1)
+    shop.room.send("work", "x")
+    (leased,) = shop.room.consumers.receive_many("work", count=1, lease=60)
+    dead = leased.fail("no paper")
+    assert f"{dead} has 1 dead letter." in operator.get("/overview").text
 
 
 def test_the_overview_shows_what_waits_and_where(shop: Served, operator: Browser, tmp_path: Path) -> None:

@@ -27,9 +27,9 @@ def options() -> str:
     """What Java is told, so that it uses the file; nothing if there is none, or another user can change it."""
     told = os.environ.get(OPTIONS, "")
     file = place()
-    if "Archive" in told or not is_private(file):
+    if "Archive" in told or not is_private(file.parent, file):
         return told
-    return f"{told} -Xlog:disable -Xlog:all=error:stderr {option('SharedArchiveFile', file)}".strip()
+    return f"-Xlog:disable -Xlog:all=error:stderr {option('SharedArchiveFile', file)} {told}".strip()
 
 
 def option(name: str, file: Path) -> str:

@@ -131,7 +131,8 @@ def cache_folder() -> Path:
         usual.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
         return Path(tempfile.mkdtemp(prefix="postroom-"))
-    return usual if os.access(usual, os.W_OK | os.X_OK) else Path(tempfile.mkdtemp(prefix="postroom-"))
+    is_usable = is_private(usual) and os.access(usual, os.W_OK | os.X_OK)
+    return usual if is_usable else Path(tempfile.mkdtemp(prefix="postroom-"))
 
 
 def usual_cache() -> Path:
@@ -143,9 +144,9 @@ def usual_cache() -> Path:
 
 
 def is_private(*paths: Path) -> bool:
-    """Whether they are there, and nobody else can change them."""
+    """Whether they are there, and nobody else can change them; a link is not."""
     try:
-        return all(path.stat().st_uid == os.geteuid() and not path.stat().st_mode & 0o022 for path in paths)
+        return all(path.lstat().st_uid == os.geteuid() and not path.lstat().st_mode & 0o022 for path in paths)
     except OSError:
         return False
 

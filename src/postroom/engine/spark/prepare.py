@@ -49,6 +49,7 @@ def prepare(file: Path | None = None, *, again: bool = False) -> KeptClasses:
         new.chmod(0o600)
         new.replace(wanted)
     finally:
+        launch.end()
         new.unlink(missing_ok=True)
         if before is None:
             del os.environ[OPTIONS]

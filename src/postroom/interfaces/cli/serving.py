@@ -88,7 +88,7 @@ def serve(
             beside = _beside(stack, room, places)
             stack.enter_context(_engine(url, run, master, spark_settings(conf)))
             listening = partial(_listening, places, beside)
-            places.is_left = not serve(room, places.http, listening, rate, log, list(beside.values()))
+            places.is_left |= not serve(room, places.http, listening, rate, log, list(beside.values()))
 
     Lasting(partial(open_room, url)).run(work)
     if places.is_left:

@@ -155,8 +155,9 @@ class Interface:
         if self._telemetry is not None:
             await asyncio.to_thread(self._telemetry.close)
         await asyncio.to_thread(self._changes.close)
-        await asyncio.to_thread(self._sends.close)
-        self.is_left = not await asyncio.to_thread(lambda: self._pool.end(left())) or not pages_ended
+        sends_ended = await asyncio.to_thread(lambda: self._sends.close(left()))
+        requests_ended = await asyncio.to_thread(lambda: self._pool.end(left()))
+        self.is_left = not (pages_ended and sends_ended and requests_ended)
         if self.is_left:
             log.warning("stopped, though not all that was asked for has ended")
 

@@ -28,7 +28,7 @@ from postroom.room.reach import acting_with
 #: Of a send that goes the long way, alone in its commit.
 WISHES = frozenset({"source", "priority", "delay", "at", "expires", "reply_to", "correlation", "wait"})
 SEND_MANY = next(operation for operation in OPERATIONS if operation.name == "queues.send_many")
-_LISTING = frozenset({"queues.peek", "queues.history", "station.messages", "journal.after"})
+_LISTING = frozenset({"queues.peek", "queues.history", "station.messages", "journal.after", "consumers.leases"})
 _SENDING = frozenset({"queues.send", "queues.send_many", "queues.distribute"})
 
 

@@ -76,12 +76,12 @@ class Sends:
     def _work(self) -> None:
         while True:
             with self._lock:
-                self._gather()
                 while not self._pending:
                     if self._is_closed:
                         return
                     self._is_idle = True
                     self._enough.wait()
+                self._gather()
                 batch, self._pending = self._pending[:GROUP_MESSAGES_MAX], self._pending[GROUP_MESSAGES_MAX:]
             began = perf_counter()
             try:
@@ -96,12 +96,13 @@ class Sends:
                 self._committed(len(batch), ended - began)
             self._loop.call_soon_threadsafe(_tell, batch, outcomes)
 
-    def close(self) -> None:
-        """Let what is under way be written."""
+    def close(self, seconds: float | None = None) -> bool:
+        """Let what is under way be written; answers with whether it was, in this time."""
         with self._lock:
             self._is_closed = True
             self._enough.notify()
-        self._thread.join()
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
 
 
 def _tell(batch: list[_Pending], outcomes: list[Sent | BaseException]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -21,10 +20,8 @@ from postroom.errors import (
     MessageGone,
     MessageUnknown,
     PostroomError,
-    QueueFull,
-    QueueHeld,
-    RedriveRefused,
     RequestInvalid,
+    StoreError,
 )
 from postroom.interfaces.web import body_view
 from postroom.interfaces.web.asking import Asking
@@ -115,7 +112,7 @@ def found(room: Postroom, only: str | None = None, after: str | None = None) -> 
         is_asked = only in (None, queue.name)
         if is_asked and queue.waiting and (queue.name in names or queue.name in seen.errors):
             waiting = room.queues.peek(queue.name, limit=FAILURES_SHOWN_MAX, after=after)
-            rows += [failed for message in waiting.messages if (failed := failed_of(message)) is not None]
+            rows += [failed for message in waiting if (failed := failed_of(message)) is not None]
             if waiting.next is not None:
                 more[queue.name] = (queue.waiting, waiting.next)
     if only is not None:
@@ -182,9 +179,9 @@ class TryAll:
 
 @dataclass(frozen=True)
 class TriedAll:
-    """What would come of it: what would be sent again of each that works, and why others would fail again."""
+    """What would come of it: of each that works the sign of what was tried, and why others would fail again."""
 
-    works: Sequence[tuple[Failed, Draft]]
+    works: Sequence[tuple[Failed, str]]
     refused: Sequence[tuple[str, str]]
 
     def __len__(self) -> int:
@@ -398,21 +395,26 @@ def _all(visit: Visit) -> list[Failed]:
 
 def _each_tried(
     visit: Visit, edit: TryAll, failed: Sequence[Failed], progress: OnProgress
-) -> Iterator[tuple[Failed, Draft | None, str]]:
-    """Each failure of a cause with what would be sent again, or why it would fail again."""
+) -> Iterator[tuple[Failed, str | None, str]]:
+    """Each failure of a cause with the sign of what would be sent again, or why it would fail again."""
     for number, failure in enumerate(failed):
         progress(number, len(failed))
         try:
-            draft = _draft_of(visit.room, failure)
-            if edit.find:
-                body = draft.body.replace(edit.find, edit.put)
-                draft = Draft.of(body, draft.format)._replace(type=draft.type, properties=draft.properties)
+            draft = _with_edit(visit.room, failure, edit)
             outcome = _outcome(visit, failure, draft)
         except PostroomError as error:
             yield failure, None, str(error)
             continue
         why = next((action["body"] for action in outcome["actions"] if action["action"] == "error"), "")
-        yield failure, draft if outcome["works"] else None, _description(why)
+        yield failure, _sign(failure, draft) if outcome["works"] else None, _description(why)
+
+
+def _with_edit(room: Postroom, failure: Failed, edit: TryAll) -> Draft:
+    draft = _draft_of(room, failure)
+    if not edit.find:
+        return draft
+    body = draft.body.replace(edit.find, edit.put)
+    return Draft.of(body, draft.format)._replace(type=draft.type, properties=draft.properties)
 
 
 def _description(body: str) -> str:
@@ -430,28 +432,41 @@ def try_all(visit: Visit) -> Goto:
 
 def _tried(visit: Visit, edit: TryAll, failed: Sequence[Failed], progress: OnProgress) -> TriedAll:
     told = list(_each_tried(visit, edit, failed, progress))
-    works = [(failure, draft) for failure, draft, _ in told if draft is not None]
-    return TriedAll(works, [(failure.key, why) for failure, draft, why in told if draft is None])
+    works = [(failure, sign) for failure, sign, _ in told if sign is not None]
+    return TriedAll(works, [(failure.key, why) for failure, sign, why in told if sign is None])
 
 
 def retry_all(visit: Visit) -> Goto:
     """Send those again that have worked when they were tried; the others stay."""
-    asking = _asking(visit)
-    edit = TryAll(visit.needed("key"), visit.form.get("find", ""), visit.form.get("put", ""))
-    tried = asking.result() if asking is not None and asking.is_over and asking.about == edit else None
-    if tried is None:
-        raise RequestInvalid(where="asked", why="all are sent again after a dry run with the same edit")
+    edit, tried = _tried_before(visit)
     for failure, _ in tried.works:
         _require(visit, failure)
-    sent = 0
-    for failure, draft in tried.works:
-        with suppress(MessageUnknown, MessageGone, QueueFull, QueueHeld, RedriveRefused):  # someone was faster
-            _send_again(visit, failure, draft)
-            sent += 1
+    sent, why = 0, ""
+    for failure, sign in tried.works:
+        try:
+            draft = _with_edit(visit.room, failure, edit)
+            if _sign(failure, draft) == sign:
+                _send_again(visit, failure, draft)
+                sent += 1
+        except StoreError:
+            raise
+        except PostroomError as error:  # someone was faster, or the queue has changed
+            why = str(error)
     left = len(tried) - sent
     stays = f", {count(left)} {'was' if left == 1 else 'were'} not" if left else ""
+    stays += f" ({why[:200]})" if why else ""
     what = tried.works[0][0].cause[0] if tried.works else "none would work"
     return Goto(visit.address(PATH), f"Sent {count(sent)} again{stays}: {what[:120]}.")
+
+
+def _tried_before(visit: Visit) -> tuple[TryAll, TriedAll]:
+    """The dry run that the address names: it is over, and had the edit that the form has."""
+    asking = _asking(visit)
+    if asking is not None and asking.is_over:
+        edit, tried = asking.about, asking.result()
+        if (edit.find, edit.put) == (visit.form.get("find", ""), visit.form.get("put", "")):
+            return edit, tried
+    raise RequestInvalid(where="asked", why="all are sent again after a dry run with the same edit")
 
 
 def stop(visit: Visit) -> Goto:

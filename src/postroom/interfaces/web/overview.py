@@ -22,6 +22,7 @@ from postroom.room import Postroom
 from postroom.room.overview import Overview, QueueSeen
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.message_rows import State
+from postroom.store.kernel.policies import NO_POLICY
 from postroom.store.kernel.queues import MAILBOX
 from postroom.store.kernel.transaction import Transaction
 
@@ -98,7 +99,7 @@ def show(visit: Visit) -> Mapping[str, Any]:
         "lease_count": sum(queue.leased for queue in seen.queues),
         "leases_after": visit.again(lease=leases[DESK_ROWS - 1].lease + 1) if len(leases) > DESK_ROWS else None,
         "leases_first": visit.again(lease=None) if begun else None,
-        "aside": [sum(numbers) for numbers in zip(*map(aside_of, seen.queues), strict=True)],
+        "aside": _aside(seen.queues),
         "live": "room",
     }
 
@@ -133,9 +134,17 @@ def _level(names: tuple[str, ...], below: Sequence[QueueSeen]) -> Row:
     hold = "" if not held else f"{held} of {len(below)} held"
     rates = (_sum([queue.rate_in for queue in below]), _sum([queue.rate_out for queue in below]))
     waiting = sum(queue.waiting for queue in below)
-    leased, delayed, blocked = (sum(numbers) for numbers in zip(*map(aside_of, below), strict=True))
-    aside, names_below = (leased, delayed, blocked), tuple(queue.name for queue in below)
-    return Row(names[-1], "/".join(names), len(names) - 1, waiting, aside, *rates, hold, names_below)
+    names_below = tuple(queue.name for queue in below)
+    return Row(names[-1], "/".join(names), len(names) - 1, waiting, _aside(below), *rates, hold, names_below)
+
+
+def _aside(queues: Sequence[QueueSeen]) -> tuple[int, int, int]:
+    """The same of several queues."""
+    return (
+        sum(queue.leased for queue in queues),
+        sum(queue.delayed for queue in queues),
+        sum(queue.blocked for queue in queues),
+    )
 
 
 def aside_of(queue: QueueSeen) -> tuple[int, int, int]:
@@ -189,6 +198,8 @@ def _waits(visit: Visit, seen: Overview) -> Iterator[tuple[str, str, str, str | 
         if number:
             what = f"{name} has {count(number)} error message{'s' * (number != 1)}."
             yield "failed", "wrong", what, failures, "Look"
+    for name, number in _dead_letters(visit.room, seen).items():
+        yield "failed", "wrong", f"{name} has {count(number)} dead letter{'s' * (number != 1)}.", failures, "Look"
     if seen.outbox.get("failed"):
         yield "failed", "wrong", f"{count(seen.outbox['failed'])} effects of the outbox have failed.", failures, "Look"
     for queue in seen.queues:
@@ -200,6 +211,14 @@ def _waits(visit: Visit, seen: Overview) -> Iterator[tuple[str, str, str, str | 
     lag = sum(seen.lags.values())
     if lag and not seen.engine.works:
         yield "waits", "warning", f"{count(lag)} messages wait for an engine, and none runs.", None, ""
+
+
+def _dead_letters(room: Postroom, seen: Overview) -> dict[str, int]:
+    """How many wait in each queue for dead letters."""
+    policies = room.store.read(lambda tx: tx.policies.all())
+    names = {policies.get(queue.name, NO_POLICY).dead_letters_of(queue.name) for queue in seen.queues}
+    names -= set(seen.errors)
+    return {queue.name: queue.waiting for queue in seen.queues if queue.waiting and queue.name in names}
 
 
 def _findings(visit: Visit) -> list[Finding] | None:

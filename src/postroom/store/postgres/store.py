@@ -397,14 +397,14 @@ def _migrate(connection: psycopg.Connection[Row], url: str, create: bool) -> Non
 @contextlib.contextmanager
 def two_phase(url: str) -> Iterator[Any]:
     """A connection to a database of others, which may have something in doubt."""
-    if not url.startswith(("postgresql://", "postgres://")):  # other words would name files of this machine
+    if not url.startswith(("postgresql://", "postgres://")):  # libpq takes other words for a database of this machine
         raise ArgumentInvalid(argument="url", why="give the URL of a PostgreSQL database: postgresql://HOST/DATABASE")
     try:
         connection = psycopg.connect(url, connect_timeout=10)
     except psycopg.ProgrammingError:  # its text may quote any part of the URL, the password too
         raise StoreUnavailable(why="the URL of the database is malformed") from None
     except (psycopg.Error, UnicodeError) as error:
-        raise StoreUnavailable(why=_why(error)) from None
+        raise StoreUnavailable(why=_without_secrets(_why(error), url)) from None
     with contextlib.closing(connection):
         try:
             yield connection
