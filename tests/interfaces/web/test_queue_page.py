@@ -76,7 +76,9 @@ def test_a_message_is_sent_by_hand_with_its_properties(shop: Served, operator: B
 def test_a_queue_is_held_and_enabled_with_its_password(shop: Served, operator: Browser) -> None:
     room = shop.room
     assert "It has no password" in operator.get("/queues/answers").text
-    room.queues.set_password("answers", password="key")
+    assert operator.post("/queues/answers", do="password", password="").status_code == 400
+    assert "it can be held" in operator.post("/queues/answers", do="password", password="key").text
+    assert operator.post("/queues/answers", do="password", password="another").status_code == 403
     assert operator.post("/queues/answers", do="hold", password="wrong").status_code == 403
     assert "Held 1: answers." in operator.post("/queues/answers", do="hold", hold="input only", password="key").text
     (count,) = room.count("answers").queues

@@ -1,4 +1,4 @@
-"""A queue: its messages, searched by properties; send by hand, hold, enable, and its policy."""
+"""A queue: its messages, searched by properties; send by hand, hold, enable, its password and its policy."""
 
 from __future__ import annotations
 
@@ -189,6 +189,13 @@ def enable(visit: Visit) -> Goto:
     return Goto(visit.here(), f"Enabled {count(len(held.changed))}: {', '.join(held.changed[:8])}.")
 
 
+def set_password(visit: Visit) -> Goto:
+    """The first password of a queue: without one it cannot be held."""
+    visit.require("manage", "queue", visit.names)
+    visit.room.queues.set_password(visit.names["queue"], password=visit.needed("password"))
+    return Goto(visit.here(), f"{visit.names['queue']} has a password: it can be held and enabled.")
+
+
 def set_policy(visit: Visit) -> Goto:
     """What is changed of the policy; the rest stays."""
     visit.require("manage", "queue", visit.names)
@@ -218,5 +225,5 @@ PAGE = Page(
     show,
     "look",
     "queue",
-    {"send": send, "hold": hold, "enable": enable, "policy": set_policy},
+    {"send": send, "hold": hold, "enable": enable, "password": set_password, "policy": set_policy},
 )
