@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
+
+import postroom
 
 from ..conftest import Run
 
@@ -37,6 +42,25 @@ def test_following_goes_on_through_a_hold(tree: Run) -> None:
     tree("disable", "MASTER-QUE", stdin="MASTER\n")
     assert tree("receive", "MASTER-QUE").err.startswith("postroom: queue-held")
     assert tree("receive", "MASTER-QUE", "--follow", "--wait", "0.1").code == 0
+
+
+def test_whoever_follows_gets_what_was_sent_when_the_hold_has_ended(tmp_path: Path) -> None:
+    """In a process of its own, which waits all the time."""
+    url = str(tmp_path / "room.db")
+    with postroom.open(url) as room:
+        room.queues.create("q", password="pw")
+        room.queues.disable("q", password="pw", output_only=True)
+        room.send("q", "kept")
+        words = [sys.executable, "-m", "postroom", "--room", url, "receive", "q", "--follow", "--wait", "60"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as follows:
+            assert follows.stdout is not None
+            time.sleep(1)
+            assert follows.poll() is None, "it has ended at the hold"
+            room.queues.enable("q", password="pw")
+            try:
+                assert follows.stdout.readline() == "kept\n"
+            finally:
+                follows.terminate()
 
 
 def test_receive_without_a_queue_names_some(tree: Run) -> None:
