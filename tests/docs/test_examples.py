@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from tests.programs import installed
 
 from postroom import errors, faults
 from postroom.queues.checks import CHECKS
@@ -77,8 +77,8 @@ def matches(expected: str, printed: str) -> bool:
 
 @pytest.mark.parametrize("page", [*PAGES, TUTORIAL], ids=lambda page: page.name)
 def test_every_console_example_prints_what_the_page_says(page: Path, tmp_path: Path) -> None:
-    if page.name == "cobol.md" and shutil.which("cobc") is None and os.environ.get("CI") != "true":
-        pytest.skip("GnuCOBOL (cobc) is not installed: apt-get install gnucobol")
+    if page.name == "cobol.md":
+        installed("cobc", "gnucobol", required=True)
     blocks = [text for kind, text in BLOCK.findall(page.read_text()) if kind == "console"]
     commands = [command for block in blocks for command in commands_of(block)]
     assert commands, "a page without examples is not a guide"

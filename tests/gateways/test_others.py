@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.gateways.served import bodies, listening, listens, opened, running, until
-from tests.gateways.strangers import installed
+from tests.programs import installed
 
 from postroom.gateways.smtp_server import free_port
 from postroom.room import Postroom

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import smtplib
 import ssl
 import subprocess
@@ -14,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.faults.here import evaluate_here
 from tests.gateways.conftest import Program
+from tests.programs import installed
 
 import postroom
 from postroom.limits import MAIL_PARTS_MAX
@@ -165,11 +164,8 @@ def test_mail_goes_from_room_to_room_by_tls(
 @pytest.mark.slow
 def test_swaks_brings_mail_by_tls(room: Postroom, protected: int) -> None:
     """A client of others, from Debian: installed where that may be done."""
-    if shutil.which("swaks") is None and os.geteuid() == 0:
-        subprocess.run(["apt-get", "install", "-y", "-q", "swaks"], capture_output=True, check=False)
-    if shutil.which("swaks") is None:
-        pytest.skip("swaks is not installed: apt-get install swaks")
-    words = ["swaks", "--server", f"127.0.0.1:{protected}", "--from", "a@b.example", "--body", "from swaks", "--to"]
+    swaks = installed("swaks", "swaks", "libnet-ssleay-perl")
+    words = [swaks, "--server", f"127.0.0.1:{protected}", "--from", "a@b.example", "--body", "from swaks", "--to"]
     assert subprocess.run([*words, "orders@room.example", "--tls"], capture_output=True, check=False).returncode == 0
     assert subprocess.run([*words, "orders@room.example"], capture_output=True, check=False).returncode != 0
     assert subprocess.run([*words, "no@room.example", "--tls"], capture_output=True, check=False).returncode != 0

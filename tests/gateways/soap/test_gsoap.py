@@ -14,8 +14,8 @@ import pytest
 from tests.gateways.killed import Process, killed_until
 from tests.gateways.lossy import lossy
 from tests.gateways.served import ORDER, REQUEST, SOAP, bodies, listening, loaded, opened, running
-from tests.gateways.strangers import installed
 from tests.gateways.test_soap_server import PROGRAM as SERVED
+from tests.programs import installed
 
 from postroom.gateways.smtp_server import free_port
 from postroom.room import Postroom

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.gateways.served import ORDER
 from tests.gateways.soap.test_security import ALTERED, FULL, SIGNED, keys, made, verified
-from tests.gateways.strangers import package
+from tests.programs import package
 
 from postroom.gateways.soap import security
 from postroom.model.soap import addressed, written

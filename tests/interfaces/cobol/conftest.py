@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.programs import installed
 
 from postroom.interfaces.cobol import building
 from postroom.interfaces.cobol.precompiler import Options
@@ -23,15 +23,7 @@ Started = subprocess.Popen[str]
 @pytest.fixture(scope="session")
 def cobc() -> str:
     """The compiler; where it may be, it is installed, and with CI=true nothing is skipped."""
-    in_ci = os.environ.get("CI") == "true"
-    if shutil.which("cobc") is None and in_ci and os.geteuid() == 0 and shutil.which("apt-get"):
-        subprocess.run(["apt-get", "install", "-y", "gnucobol"], check=False, capture_output=True)
-    found = shutil.which("cobc")
-    if found is None and in_ci:
-        pytest.fail("GnuCOBOL is missing: apt-get install gnucobol")
-    if found is None:
-        pytest.skip("GnuCOBOL (cobc) is not installed: apt-get install gnucobol")
-    return found
+    return installed("cobc", "gnucobol", required=True)
 
 
 @pytest.fixture(scope="session")
