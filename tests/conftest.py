@@ -16,6 +16,7 @@ import psycopg
 import pytest
 from hypothesis import settings
 from tests.passwords import cheap
+from tests.slices import leave_out
 
 import postroom
 from postroom import faults
@@ -33,6 +34,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so shells start what ru
 
 settings.register_profile("any-machine", deadline=None)  # how long an example takes is the machine's affair
 settings.load_profile("any-machine")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m is looked at
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    leave_out(items)
+
 
 _rooms = count(1)
 _real_hasher = password._hasher

@@ -50,7 +50,7 @@ def allow(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     monkeypatch.setattr(Bounds, "beside", lambda master: bounds)
 
 
-@pytest.fixture(params=["always", "auto"])
+@pytest.fixture(params=[pytest.param("always", marks=pytest.mark.slow), "auto"])
 def way(request: pytest.FixtureRequest) -> str:
     """On Spark, and in the engine's own worker."""
     if request.param == "always":
@@ -151,6 +151,7 @@ def seconds_used(process: int) -> float:
     return int(fields[11]) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.slow  # Spark begins anew; without it: tests/engine/test_bounded_process.py
 @pytest.mark.parametrize("way", ["always"])
 def test_a_lone_message_whose_worker_died_by_another_hand_is_not_blamed(
     spark: SparkSession, room: Postroom, monkeypatch: pytest.MonkeyPatch

@@ -201,6 +201,7 @@ def test_killed_before_a_step_commits(sqlite_url: str, tmp_path: Path, spark: Sp
     killed_at("step.committing", sqlite_url, tmp_path)
 
 
+@pytest.mark.slow
 def test_killed_after_a_step_has_committed(postgres_url: str, tmp_path: Path, spark: SparkSession) -> None:
     killed_at("step.committed", postgres_url, tmp_path)
 
@@ -330,6 +331,7 @@ def test_sigterm_in_the_middle_of_a_backlog_leaves_nothing_half_done(
     assert len(bodies(room, "customer")) == 2_700
 
 
+@pytest.mark.slow
 def test_a_run_until_idle_with_its_own_master_and_settings(sqlite_url: str, tmp_path: Path) -> None:
     room = with_backlog(sqlite_url, tmp_path, 20)
     words = ["--until-idle", "--master", "local[1]", "--conf", "spark.sql.shuffle.partitions=1"]

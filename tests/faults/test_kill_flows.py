@@ -64,6 +64,7 @@ def test_killed_at_a_commit_every_event_flows_once(url: str, tmp_path: Path, spa
     killed_at(point, url, tmp_path)
 
 
+@pytest.mark.slow  # rules and client: test_kill_engine.py, and below
 def test_killed_before_a_step_commits(sqlite_url: str, tmp_path: Path, spark: SparkSession) -> None:
     killed_at("step.committing", sqlite_url, tmp_path)
 

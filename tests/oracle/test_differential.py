@@ -28,7 +28,7 @@ def check(case: Case) -> None:
         differ(case, Path(folder))
 
 
-@settings(_SETTINGS, max_examples=40)
+@settings(_SETTINGS, max_examples=20)
 @given(cases())
 def test_a_generated_program_ends_as_the_oracle_says(case: Case) -> None:
     check(case)
@@ -58,7 +58,7 @@ def check_on(case: Case, evaluators: Evaluators) -> None:
 
 
 #: Programs shrink where neither Spark nor a process is needed.
-_WAYS = settings(_SETTINGS, max_examples=12, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+_WAYS = settings(_SETTINGS, max_examples=6, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 
 
 @_WAYS
@@ -71,7 +71,7 @@ def no_spark() -> SparkSession:
     raise AssertionError("few messages need none")
 
 
-@settings(_WAYS, max_examples=24)
+@settings(_WAYS, max_examples=12)
 @given(case=cases())
 def test_a_generated_program_ends_in_a_worker_as_the_oracle_says(case: Case) -> None:
     check_on(case, Evaluators(no_spark))

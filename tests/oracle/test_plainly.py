@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.oracle.plainly import Case, Maker, Node, difference, first_difference, plan_of
 
-SLICE = 200
+SLICE = 100
 ALL = 20_000
 
 

@@ -296,7 +296,7 @@ def check(case: Case, url: str | None = None) -> None:
 # --- generated -------------------------------------------------------------------------------------------------------
 
 
-@settings(_SETTINGS, max_examples=60)
+@settings(_SETTINGS, max_examples=30)
 @given(cases())
 def test_a_generated_office_ends_as_the_oracle_says(case: Case) -> None:
     check(case)
@@ -309,7 +309,7 @@ def test_thousands_of_generated_offices_end_as_the_oracle_says(case: Case) -> No
     check(case)
 
 
-@settings(_SETTINGS, max_examples=10, phases=[Phase.explicit, Phase.reuse, Phase.generate])  # shrink with SQLite
+@settings(_SETTINGS, max_examples=5, phases=[Phase.explicit, Phase.reuse, Phase.generate])  # shrink with SQLite
 @given(case=cases())
 def test_a_generated_office_ends_on_postgres_as_the_oracle_says(postgres_server: str, case: Case) -> None:
     schema = f"office_{next(_schemas)}"
