@@ -143,11 +143,14 @@ class FlowShare:
             return False
 
         aside = dict.fromkeys(_guilty(end, [], arcs), why) if event.failure is None else {}
-        if event.failure is not None or (aside and end([])):
-            (told,) = self._told([event._replace(failure=event.failure or why)]).values()
-            return {arrival.order: (error(told, event.failure or why),)}
-        (made,) = self._effects(way, arrival.queue, [event], aside).values()
-        return {arrival.order: _told_once(made)}
+        if event.failure is None and not (aside and end([])):
+            try:
+                (made,) = self._effects(way, arrival.queue, [event], aside).values()
+                return {arrival.order: _told_once(made)}
+            except Exception as failure:  # arcs that are near the limit of time pass it at one time and not at another
+                way.reason(failure)
+        (told,) = self._told([event._replace(failure=event.failure or why)]).values()
+        return {arrival.order: (error(told, event.failure or why),)}
 
     def _told(self, arrivals: Sequence[Arrival]) -> Mapping[int, Arrival]:
         if self.bay is None:
