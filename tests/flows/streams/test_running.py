@@ -56,7 +56,7 @@ def in_background(room: Postroom, **options: object) -> Iterator[list[StreamTota
     assert failures == []
 
 
-def wait(until: object, seconds: int = 60) -> None:
+def wait(until: object, seconds: int = 240) -> None:
     assert callable(until)
     turn = threading.Event()
     for _ in range(seconds * 10):

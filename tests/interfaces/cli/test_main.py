@@ -55,6 +55,7 @@ def test_a_verb_of_one_capability_loads_no_other(tmp_path: Path) -> None:
     uses = {
         "room.journal.last(), room.journal.after(0)": set(),
         "room.journal.verify()": set(),
+        "room.access.grants(), room.access.tokens()": set(),
         "room.stations.nodes(), room.stations.add('Ann', 'pw')": {"stations"},
         "room.load(sys.argv[2])": None,
         "room.flows.graph(), room.flows.publish('S', [1]), room.flows.principals()": {"flows"},
