@@ -152,6 +152,7 @@ arc some : Clock -> Some transform [n: n < 5] => [n: n]
     assert len(list(streaming.queues.info("postroom-errors"))) == 1
 
 
+@pytest.mark.slow  # its source is Python, whose process Spark gives 10 s to start: too few on a busy machine
 def test_kafka_as_far_as_it_can_be_seen_without_a_broker(
     streaming: Postroom, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
