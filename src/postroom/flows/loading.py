@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from postroom.engine.language import Load, Symbol, Terms, Trial, TrialResult
-from postroom.flows import tryout
 from postroom.flows.graph import catalog
 from postroom.flows.graph.checks import check_tables
 from postroom.flows.graph.meta import By
@@ -86,6 +85,8 @@ class Graphs:
         return _GraphLoad(self, terms)
 
     def tried(self, trial: Trial) -> Iterator[TrialResult]:
+        from postroom.flows import tryout  # it loads what evaluates, and a load needs none of it
+
         return tryout.tried(
             trial.store, RoomGraphs(), self.statements, self.rows, trial.since, trial.spark, trial.seconds
         )

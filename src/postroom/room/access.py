@@ -21,7 +21,6 @@ from postroom.model.moment import to_datetime, to_iso
 from postroom.queues.addressing import names_of, queues_even_retired
 from postroom.room.identity import EVERYTHING, VERBS, Identity, identity_of
 from postroom.room.parts import RoomPart
-from postroom.room.reach import refresh
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.access import Grant, TokenRow
 from postroom.store.tables.registry import KIND
@@ -87,6 +86,8 @@ class RoomAccess(RoomPart):
     def _noted(self, tx: Transaction, changed: bool) -> bool:
         """What was loaded with these rights is told in the same commit."""
         if changed:
+            from postroom.room.reach import refresh  # it knows every language
+
             refresh(tx, self._parts)
         return changed
 

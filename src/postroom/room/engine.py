@@ -7,7 +7,6 @@ from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from postroom.engine.dispatch import Report
 from postroom.engine.evaluators import LOCAL, Choice, choice
 from postroom.errors import ArgumentInvalid, OutboxUnknown
 from postroom.limits import RETENTION_DAYS_MAX
@@ -17,6 +16,7 @@ from postroom.store.kernel.transaction import Transaction
 from postroom.store.upkeep.kinds import Kind
 
 if TYPE_CHECKING:
+    from postroom.engine.dispatch import Report
     from postroom.engine.runner import Totals
     from postroom.flows.streams.totals import StreamTotals
 

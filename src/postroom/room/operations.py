@@ -11,13 +11,12 @@ from postroom.room.overview import Overview, look
 from postroom.room.parts import RoomPart
 from postroom.room.paths import path_of
 from postroom.store.kernel.transaction import Transaction
-from postroom.store.proof.verification import Verified
 from postroom.store.tables.definitions import COUNTER, PROCEDURE
-from postroom.store.upkeep import backup
-from postroom.store.upkeep.backup import BackedUp
 
 if TYPE_CHECKING:
     from postroom.diagnosis.finding import Finding
+    from postroom.store.proof.verification import Verified
+    from postroom.store.upkeep.backup import BackedUp
 
 
 class RoomOperations(RoomPart):
@@ -67,6 +66,8 @@ class RoomOperations(RoomPart):
         The file is a room on SQLite, whatever store this one is in, and can be restored into either. A room that does
         not pass ``verify`` is refused, unless ``check`` is off.
         """
+        from postroom.store.upkeep import backup
+
         return backup.backup(
             self._parts.store, path_of(file).absolute(), replace=replace, check=check, progress=progress
         )
@@ -78,6 +79,8 @@ class RoomOperations(RoomPart):
 
         With ``replace``, its content is deleted: end every other process that uses it first.
         """
+        from postroom.store.upkeep import backup
+
         return backup.restore(self._parts.store, path_of(file).absolute(), replace=replace, progress=progress)
 
     def diagnose(self, *, deep: bool = False) -> list[Finding]:

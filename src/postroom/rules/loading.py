@@ -13,7 +13,7 @@ from postroom.model.definitions import Problem, refuse
 from postroom.model.paths import printable, text_of
 from postroom.model.schema import gathered, renamed
 from postroom.model.wsdl import Unusable, gathered_wsdl
-from postroom.rules import catalog, programs, tryout
+from postroom.rules import catalog, programs
 from postroom.rules.compilation import checks
 from postroom.rules.compilation.ports import is_wsdl
 from postroom.rules.evaluation import verification
@@ -82,6 +82,8 @@ class Modules:
         return catalog.ModuleLoad(store, self.definitions, terms)
 
     def tried(self, trial: Trial) -> Iterator[TrialResult]:
+        from postroom.rules import tryout  # it loads what evaluates, and a load needs none of it
+
         return tryout.tried(trial.store, self.definitions, trial.since)
 
 

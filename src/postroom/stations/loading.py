@@ -12,10 +12,8 @@ from postroom.limits import EVALUATION_SECONDS
 from postroom.model.definitions import Loaded
 from postroom.model.paths import printable, text_of
 from postroom.stations import office as offices
-from postroom.stations.counters import tryout as counter_tryout
 from postroom.stations.office import Office
 from postroom.stations.places.network import Network
-from postroom.stations.procedures import tryout as procedure_tryout
 from postroom.stations.procedures.interpreter import Interpreter
 from postroom.stations.procedures.working import Evaluate
 from postroom.store.kernel.base import Store
@@ -74,6 +72,10 @@ class OfficeFiles:
         return _OfficeLoad(self.office, self.network, terms)
 
     def tried(self, trial: Trial) -> Iterator[TrialResult]:
+        # They load what evaluates, and a load needs none of it.
+        from postroom.stations.counters import tryout as counter_tryout
+        from postroom.stations.procedures import tryout as procedure_tryout
+
         assert self.network is not None
         if self.office.procedures:
             forms = self.network.control.read(lambda tx: offices.proposed_forms(tx, self.office))

@@ -79,9 +79,11 @@ def test_dead_letters_go_to_a_folder_if_an_operator_says_so(
     streaming: Postroom, folders: Folders, tmp_path: Path
 ) -> None:
     folders.put("in", [{"auction": 1, "name": "a", "time": TIME}, "nothing", {"auction": 2}])
+    folders.add("in", "latin-1.json", '{"name": "Zürich"}\n'.encode("latin-1"))
     loaded(streaming, tmp_path)
     streaming.stream(until_idle=True, refused="data/refused")
-    found = folders.read("refused")
+    no_text, *found = folders.read("refused")
+    assert (no_text["body"], no_text["reason"]) == ('{"name": "Z\ufffdrich"}', "it is not UTF-8")
     assert [each["body"] for each in found] == ["nothing", '{"auction": 2}']
     assert all(each["space"] == "Bids" and each["batch"] == 0 and each["version"] == 1 for each in found)
     assert "the field name is missing" in found[1]["reason"]

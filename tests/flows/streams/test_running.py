@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
+from tests.flows.streams import kafka
 from tests.flows.streams.conftest import Folders
 
 import postroom
@@ -54,7 +56,7 @@ def in_background(room: Postroom, **options: object) -> Iterator[list[StreamTota
     assert failures == []
 
 
-def wait(until: object, seconds: int = 60) -> None:
+def wait(until: object, seconds: int = 240) -> None:
     assert callable(until)
     turn = threading.Event()
     for _ in range(seconds * 10):
@@ -148,3 +150,33 @@ arc some : Clock -> Some transform [n: n < 5] => [n: n]
                 wait(lambda: streaming.queues.count("Some").queues[0].unprocessed == 5)
     assert shown == [("Seen", '{"n":1}'), ("Seen", '{"n":2}')]
     assert len(list(streaming.queues.info("postroom-errors"))) == 1
+
+
+@pytest.mark.slow  # its source is Python, whose process Spark gives 10 s to start: too few on a busy machine
+def test_kafka_as_far_as_it_can_be_seen_without_a_broker(
+    streaming: Postroom, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    kafka.stand_in(spark, monkeypatch)
+    bus = tmp_path / "bus"
+    whole, wide = b'{"n":1,"s":"a"}', b'{\r\n  "n": 2,\n  "s": "b"\n}\n'
+    kafka.put(bus, "in", 0, [whole, wide, None, b"", b'{"n":3,"s":"\n"}', b'{"n":4,"s":"\xff"}', b"[5,\t\n"])
+    kafka.put(bus, "in", 1, [b'{"n":6,"s":"a"}'])
+    (tmp_path / "kafka.options").write_text(f"stand.in={bus}\n")
+    streaming.gateways.add("bus", "kafka", brokers="127.0.0.1:9", options=f"file:{tmp_path / 'kafka.options'}")
+    text = """domain d
+space In : [n: int, s: string] from kafka "bus/in"
+space Out : [n: int] to kafka "bus/out"
+space Counts : [s: string, n: int]
+arc out : In -> Out transform [n: n] => [n: n * 10]
+arc counts : In -> Counts collapse [s: s] by s => [s: s, n: count()]
+"""
+    load(streaming, tmp_path, text)
+    (totals,) = streaming.stream(until_idle=True)
+    assert (totals.delivered, totals.stored, totals.refused) == (3, 3, 5)
+    assert sorted(kafka.taken(bus, "out")) == [b'{"n":10}', b'{"n":20}', b'{"n":60}']
+    counted = [message.body for message in streaming.peek("Counts")]
+    assert counted == ['{"s":"a","n":1}', '{"s":"b","n":1}', '{"s":"a","n":2}'], "in the order of the topic"
+    said = [message.body for message in streaming.queues.info("postroom-errors")]
+    assert sum("there is no value" in each for each in said) == 1
+    assert sum("it is not UTF-8" in each and "4" in each for each in said) == 1
+    assert streaming.stream(until_idle=True)[0].batches == 0

@@ -55,6 +55,7 @@ def test_a_verb_of_one_capability_loads_no_other(tmp_path: Path) -> None:
     uses = {
         "room.journal.last(), room.journal.after(0)": set(),
         "room.journal.verify()": set(),
+        "room.access.grants(), room.access.tokens()": set(),
         "room.stations.nodes(), room.stations.add('Ann', 'pw')": {"stations"},
         "room.load(sys.argv[2])": None,
         "room.flows.graph(), room.flows.publish('S', [1]), room.flows.principals()": {"flows"},
@@ -77,14 +78,28 @@ def test_looking_at_a_room_with_rules_compiles_none_of_them(tmp_path: Path) -> N
     script = "import sys, postroom\nwith postroom.open(sys.argv[1]) as room:\n"
     script += "    lag = room.operations.overview().lags['rules']\n"
     script += "    print(lag, room.engine.sweepable()['messages'], room.engine.sweep())\n"
-    script += "print([name for name in sys.modules if name.startswith(('postroom.rules.', 'postroom.stations.'))])"
+    script += "print([name for name in sys.modules if name.startswith(('postroom.', 'concurrent.'))])"
     command = [sys.executable, "-c", script, str(tmp_path / "room.db")]
     told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.splitlines()
     assert told[0] == "1 0 0"
     loaded = ast.literal_eval(told[1])
     assert "postroom.rules.programs" in loaded
     assert not [name for name in loaded if name.startswith(("postroom.rules.compilation", "postroom.rules.evaluation"))]
-    assert "postroom.stations.procedures.interpreter" not in loaded
+    beside = {
+        "postroom.stations.procedures.interpreter",
+        "postroom.store.proof.verification",
+        "postroom.store.upkeep.backup",
+    }
+    beside |= {"postroom.engine.dispatch", "concurrent.futures"}
+    assert not beside.intersection(loaded)
+
+
+def test_a_load_needs_nothing_of_what_tries_definitions_on_history(tmp_path: Path) -> None:
+    (tmp_path / "p.demaq").write_text("create queue a kind basic mode persistent")
+    script = "import sys, postroom\nwith postroom.open(sys.argv[1]) as room:\n    room.load(sys.argv[2])\n"
+    script += "print([name for name in sys.modules if name.endswith('tryout') or name == 'cloudpickle'])"
+    command = [sys.executable, "-c", script, str(tmp_path / "room.db"), str(tmp_path / "p.demaq")]
+    assert subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout == "[]\n"
 
 
 def test_the_version_is_told_without_any_command() -> None:

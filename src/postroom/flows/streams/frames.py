@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
@@ -69,7 +69,7 @@ def source_frame(
             "offset AS block",
         ]
         came = reader.format("kafka").options(**chosen).load()
-        return came.selectExpr(head, *_lines("CAST(value AS STRING)"), *place, "0L AS line")
+        return came.selectExpr(head, *_lines("CAST(value AS STRING)", _one_line), *place, "0L AS line")
     host, _, port = str(settings["address"]).rpartition(":")
     lines = reader.format("socket").option("host", host).option("port", port).option("includeTimestamp", True).load()
     return lines.selectExpr(head, *_lines("value"), *_NO_FILE)
@@ -100,13 +100,21 @@ def folder_of(outside: Outside, settings: Mapping[str, Any]) -> Path:
     return Path(settings["folder"]) / outside.path
 
 
-def _lines(value: Sql) -> list[Sql]:
+def _lines(value: Sql, as_line: Callable[[Sql], Sql] = str) -> list[Sql]:
     """A line of text, unless it cannot be one."""
     long = f"octet_length({value}) > {BODY_BYTES_MAX}"
     why = f"CASE WHEN {value} IS NULL THEN 'there is no value'"
     why += f" WHEN {long} THEN 'it is larger than {BODY_BYTES_MAX} bytes'"
     why += f" WHEN NOT is_valid_utf8({value}) THEN 'it is not UTF-8' END"
-    return [f"IF({long}, substring({value}, 1, 2000), {value}) AS body", f"{why} AS problem", "false AS known"]
+    # Whatever it is, it will be told as text: a byte that belongs to no character becomes a sign for one.
+    body = as_line(f"make_valid_utf8(IF({long}, substring({value}, 1, 2000), {value}))")
+    return [f"{body} AS body", f"{why} AS problem", "false AS known"]
+
+
+def _one_line(value: Sql) -> Sql:
+    """A text without ends of lines, which Kafka lets in and no line of a batch can have. A tab means the same in JSON:
+    it is a blank between values, and refused within a text."""
+    return rf"translate({value}, '\r\n', '\t\t')"
 
 
 def _rate(type: Type) -> list[Sql]:

@@ -211,4 +211,4 @@ class StreamRun:
     def _to_kafka(self, spark: SparkSession, sink: Outside, endpoint: Endpoint, lines: Sequence[str]) -> None:
         options = {"kafka.bootstrap.servers": endpoint.settings["brokers"], "topic": sink.path}
         frame = spark.createDataFrame([(line,) for line in lines], "value string")
-        frame.write.format(KAFKA).options(**options, **self._settings.options(endpoint)).save()
+        frame.write.format(KAFKA).options(**options, **self._settings.options(endpoint)).mode("append").save()
