@@ -175,6 +175,7 @@ def _made(visit: Visit, is_action: bool) -> tuple[int, bytes | Goto | File]:
     page = visit.page
     with visit.acting():
         try:
+            visit.seen = live.newest(visit.room)
             if page.right is not None:
                 visit.require(page.right, page.of, visit.names)
             status, shown = 200, page.show(visit) if not is_action else _acted(visit)
