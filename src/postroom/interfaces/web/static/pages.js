@@ -147,28 +147,35 @@
   // --- drafts: what is typed is kept here until it is saved ---
   const drafted = $("form[data-draft]");
   if (drafted) {
-    const name = `postroom-draft ${location.pathname}`, note = $("[data-draft-said]");
-    const fields = () => $$("[data-field]", drafted);
+    const name = `postroom-draft ${$(".user").textContent} ${location.pathname}`, note = $("[data-draft-said]");
+    const fields = () => $$("[data-field]", drafted), state = drafted.dataset.draft, seen = drafted.dataset.seen;
     const first = Object.fromEntries(fields().map((field) => [field.name, field.value]));
     const tell = (time) => {
       if (note) note.textContent = time ? `draft kept at ${time}` : "";
       $$("[data-needs-saved]").forEach((button) => { button.disabled = Boolean(time); });
     };
-    const kept = JSON.parse(localStorage.getItem(name) || "null");
-    if (drafted.dataset.draft === "saved") localStorage.removeItem(name);
-    else if (kept && kept.seen === drafted.dataset.seen && !$("[aria-invalid=true]", drafted)) {
-      fields().forEach((field) => { if (field.name in kept.values) field.value = kept.values[field.name]; });
-      tell(kept.time);
-    }
+    // What was sent is kept until a page says that it is saved: a session may have ended meanwhile.
+    const sent = sessionStorage.getItem("postroom-sent");
+    sessionStorage.removeItem("postroom-sent");
+    if (sent && state === "saved") localStorage.removeItem(sent);
+    const kept = JSON.parse(localStorage.getItem(name) || "null"), isAnswer = state === "sent" && kept;
+    const before = isAnswer ? kept.values : {};  // the page has it, and what is wrong with it
+    if (isAnswer) localStorage.setItem(name, JSON.stringify({ ...kept, seen }));
+    else if (kept && kept.seen === seen) fields().forEach((field) => { if (field.name in kept.values) field.value = kept.values[field.name]; });
+    if (kept && (isAnswer || kept.seen === seen)) tell(kept.time);
     drafted.addEventListener("input", () => {
-      const values = Object.fromEntries(fields().filter((field) => field.value !== first[field.name]).map((field) => [field.name, field.value]));
+      const written = fields().filter((field) => field.value !== first[field.name] || field.name in before);
+      const values = Object.fromEntries(written.map((field) => [field.name, field.value]));
       const time = new Date().toTimeString().slice(0, 5);
-      if (Object.keys(values).length) localStorage.setItem(name, JSON.stringify({ seen: drafted.dataset.seen, values, time }));
+      if (written.length) localStorage.setItem(name, JSON.stringify({ seen, values, time }));
       else localStorage.removeItem(name);
-      tell(Object.keys(values).length ? time : "");
+      tell(written.length ? time : "");
     });
-    drafted.addEventListener("submit", () => localStorage.removeItem(name));
-    $$("[data-undo]").forEach((button) => button.addEventListener("click", () => { localStorage.removeItem(name); location.reload(); }));
+    drafted.addEventListener("submit", () => sessionStorage.setItem("postroom-sent", name));
+    $$("[data-undo]").forEach((button) => button.addEventListener("click", () => {
+      localStorage.removeItem(name);
+      location.replace(location.pathname + location.search);  // what was sent is not sent again
+    }));
   }
   $$("form[data-forget]").forEach((form) => form.addEventListener("submit", () => {
     Object.keys(localStorage).filter((name) => name.startsWith("postroom-draft")).forEach((name) => localStorage.removeItem(name));
