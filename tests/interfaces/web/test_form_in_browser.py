@@ -184,6 +184,8 @@ def test_errors_stand_below_their_line_and_stretch_nothing(receipts: str, page: 
         page.get_by_label(f"{name}:").fill("a text that is none")
     page.get_by_role("button", name="Create").click()
     expect(page.locator(".error")).to_have_count(4)
+    expect(page.get_by_label("Nr:")).to_be_focused()
+    expect(page.locator("[data-status]")).to_contain_text("a whole number")  # also of the first that is shown
     after = page.locator(".paper").bounding_box()
     assert before is not None
     assert after is not None

@@ -16,10 +16,6 @@
     });
   }
 
-  // --- after something was done, the focus is at what came of it ---
-  const came = $("[data-focus]") || $("[aria-invalid=true]");
-  if (came) came.focus();
-
   // --- parts that change by themselves ---
   const said = $("#said");
   let lastSaid = 0;
@@ -188,6 +184,8 @@
       status.replaceChildren(Object.assign(document.createElement("b"), { textContent: field.dataset.label }), field.dataset.takes || "");
     }
   });
+  // after something was done, the focus is at what came of it
+  ($("[data-focus]") || $("[aria-invalid=true]"))?.focus();
   $$(".pick").forEach((pick) => {
     const field = document.getElementById(pick.dataset.for), picker = $("input", pick), button = $("button", pick);
     const open = () => { picker.value = /^\d{4}-\d\d-\d\d$/.test(field.value) ? field.value : ""; picker.showPicker(); };
