@@ -24,6 +24,8 @@ SOME = set(
     """.split()
 )
 GUIDE = ("sign-in", "templates", "overview", "queue", "message-error", "sphere", "journal", "access")
+#: No sight has what was typed for another one.
+FORGET = "try { localStorage.clear(); } catch { /* a blank page has none */ }"
 CONTRAST = "{runOnly: ['color-contrast']}"
 
 
@@ -45,6 +47,7 @@ class Windows:
             context.set_default_timeout(SECONDS)
             cookies = cookies_of(served, name)
             context.add_cookies([{"name": name, "value": value, "url": served.url} for name, value in cookies.items()])
+            context.add_init_script(FORGET)
             self._pages[name] = context.new_page()
 
     def __enter__(self) -> Windows:
