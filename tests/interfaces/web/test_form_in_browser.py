@@ -126,8 +126,11 @@ def test_a_form_is_not_shipped_before_its_draft_is_saved(stage: Served, receipts
     page.goto(f"{receipts}/forms/{key}")
     ship = page.get_by_role("button", name="Ship")
     expect(ship).to_be_enabled()
+    expect(page.get_by_text("Save it first.")).to_be_hidden()
     page.get_by_label("Sum:").fill("7")
     expect(ship).to_be_disabled()
+    expect(page.get_by_text("Save it first.")).to_be_visible()  # and it is seen, not by a colour alone
+    assert ship.evaluate("(button) => getComputedStyle(button).borderStyle") == "dashed"
     page.goto(receipts)
     page.goto(f"{receipts}/forms/{key}")
     expect(page.get_by_label("Sum:")).to_have_value("7")

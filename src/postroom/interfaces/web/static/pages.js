@@ -149,6 +149,7 @@
     const tell = (time) => {
       if (note) note.textContent = time ? `draft kept at ${time}` : "";
       $$("[data-needs-saved]").forEach((button) => { button.disabled = Boolean(time); });
+      $$("[data-says-unsaved]").forEach((why) => { why.hidden = !time; });
     };
     // What was sent is kept until a page says that it is saved: a session may have ended meanwhile.
     const sent = sessionStorage.getItem("postroom-sent");
