@@ -86,6 +86,7 @@ JOURNAL_PAGE_ROWS: Final = 10_000  # read at a time when the whole journal is
 DIFFERENCES_MAX: Final = 100  # shown when a journal and its room differ
 SORT_ROWS: Final = 50_000  # of an export that are sorted in memory; more go through files
 SORT_FILES_MAX: Final = 64  # of an export, open at once
+LIVE_BEHIND_MAX: Final = 100  # events that a page has missed and is told of one by one; of more it is told once
 PAGE_ROWS: Final = 500  # rows fetched at a time when browsing
 KEYS_SENT_MIN: Final = 64  # taken from the counter of a server at once, by whoever sends on
 KEY_RESERVE_MAX: Final = 4_096  # keys taken from the counter at once

@@ -22,6 +22,16 @@ PICTURES = Path(__file__).parent / "pictures"
 #: By how much pictures may differ. Other fonts make up to 0.032, a page without its style sheet at least 0.038, another
 #: page 0.003 to 0.05, the same page in another run 0.0003.
 OTHER_FONTS, SAME_FONTS = 0.035, 0.01
+#: How wide the fonts of a page write some signs; what the kept pictures were made with is beside them.
+FONTS = """() => ['--mono', '--sans'].map((name) => {
+  const probe = document.createElement('span');
+  probe.textContent = 'mmmmmmmmmmiiiiiiiiii0123456789';
+  probe.style.cssText = `position: absolute; font: 100px var(${name})`;
+  document.body.append(probe);
+  const width = Math.round(probe.getBoundingClientRect().width);
+  probe.remove();
+  return width;
+}).join(' ')"""
 #: How much two pictures differ: the mean of all points of both at 96 by 64, from 0 to 1.
 DIFFER = """async ([one, other]) => {
   const points = async (text) => {
@@ -88,6 +98,14 @@ def screen(page: Page, name: str, *, height: int = 780, folder: Path = SCREENS) 
     now = page.screenshot(animations="disabled", caret="hide", clip=clip)  # type: ignore[arg-type]
     difference = differs(page, now, folder / f"web-{name}.png")
     assert difference < OTHER_FONTS, f"{name} has changed; look, and make it with POSTROOM_SCREENS=1"
+
+
+def bound(page: Page, folder: Path = PICTURES) -> float:
+    """By how much pictures may differ here: a machine with the fonts of the kept ones shows nearly the same."""
+    now, kept = page.evaluate(FONTS), folder / "fonts.txt"
+    if os.environ.get("POSTROOM_SCREENS"):
+        kept.write_text(f"{now}\n")
+    return SAME_FONTS if kept.read_text().strip() == now else OTHER_FONTS
 
 
 def differs(page: Page, now: bytes, kept: Path) -> float:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from tests.interfaces.http.conftest import Served
 from tests.interfaces.web.conftest import PASSWORD, Browser, browser
 
-from postroom.interfaces.web.flow_page import arc_rates, placed
+from postroom.interfaces.web.flow_page import WIDTH, arc_rates, placed
 from postroom.limits import ARC_RATES_SECONDS
 
 TRADES = """domain trading
@@ -30,6 +31,27 @@ def test_the_graph_is_drawn_and_told(shop: Served, operator: Browser, tmp_path: 
     assert text.count("<rect ") == len(boxes)
     for said in ("<path d=", "price", "enabled", "client", "connected"):
         assert said in text
+
+
+def test_what_an_arc_is_called_and_does_is_not_hidden_by_spaces(
+    shop: Served, operator: Browser, tmp_path: Path
+) -> None:
+    name = "those_that_are_dear_and_many"
+    (tmp_path / "trades.flow").write_text(TRADES.replace("arc big ", f"arc {name} "))
+    shop.room.load(tmp_path / "trades.flow")
+    shop.room.flows.add_principal("client", PASSWORD)
+    shop.room.flows.client("client", PASSWORD).subscribe("Big")  # so that events stay there, and are counted
+    text = operator.get("/flows").text
+    picture = text[text.index('<svg class="flow"') :].partition("</svg>")[0]
+    labels = re.findall(r'<text class="rate" x="(\d+)"[^>]*>(?:<title>([^<]*)</title>)?([^<]*)</text>', picture)
+    assert labels
+    assert name in {title for _, title, _ in labels}
+    assert any(said.endswith("/min") for _, _, said in labels)
+    spaces = [(box.x, box.x + WIDTH) for box in placed(shop.room.flows.graph()).values()]
+    for middle, _, said in labels:
+        half = len(said) * 7 / 2  # as wide as a sign may be
+        assert not any(left < int(middle) + half and int(middle) - half < right for left, right in spaces), said
+    assert picture.rindex("<rect ") < picture.index('<text class="rate"')  # and nothing is drawn over it
 
 
 POLICY = """allow keeper : addArc, deleteArc, addSpace, deleteSpace, disableArc, enableArc

@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Page, expect
 from tests.interfaces.http.conftest import Served
+from tests.interfaces.web.browsing import person
+from tests.interfaces.web.conftest import PASSWORD
 
 NARROW = """type RECEIPT
 | Nr: ____   Paid on: __________ |
@@ -123,14 +126,58 @@ def test_a_form_is_not_shipped_before_its_draft_is_saved(stage: Served, receipts
     page.goto(f"{receipts}/forms/{key}")
     ship = page.get_by_role("button", name="Ship")
     expect(ship).to_be_enabled()
+    expect(page.get_by_text("Save it first.")).to_be_hidden()
     page.get_by_label("Sum:").fill("7")
     expect(ship).to_be_disabled()
+    expect(page.get_by_text("Save it first.")).to_be_visible()  # and it is seen, not by a colour alone
+    assert ship.evaluate("(button) => getComputedStyle(button).borderStyle") == "dashed"
     page.goto(receipts)
     page.goto(f"{receipts}/forms/{key}")
     expect(page.get_by_label("Sum:")).to_have_value("7")
     expect(ship).to_be_disabled()
     page.get_by_role("button", name="Save").click()
     expect(ship).to_be_enabled()
+
+
+def test_a_draft_outlives_a_session_that_has_ended(stage: Served, engine: Chromium, receipts: str) -> None:
+    """Nothing was saved, so nothing is lost: after signing in, one is where one was, with what one wrote."""
+    stage.room.access.grant("Director", "work", "Director")
+    with person(engine, stage.url, "Director") as page:
+        page.get_by_role("navigation").get_by_role("link", name="New form").click()
+        page.get_by_role("link", name="Fill in RECEIPT").click()
+        page.get_by_label("Said:").fill("before the session ended")
+        stage.room.access.end_sessions("Director")
+        page.get_by_role("button", name="Create").click()
+        expect(page.get_by_role("alert")).to_contain_text("Your session has ended. Nothing was changed.")
+        page.get_by_label("Name").fill("Director")
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_label("Said:")).to_have_value("before the session ended")
+        page.get_by_role("button", name="Create").click()
+        page.wait_for_url("**/forms/**")
+        page.get_by_role("navigation").get_by_role("link", name="New form").click()
+        page.get_by_role("link", name="Fill in RECEIPT").click()
+        expect(page.get_by_label("Said:")).to_have_value("")  # it is saved
+
+
+def test_a_draft_has_all_that_was_written_also_after_an_error_and_after_a_save(receipts: str, page: Page) -> None:
+    page.goto(f"{receipts}/new/RECEIPT")
+    page.get_by_label("Said:").fill("all of it")
+    page.get_by_label("Sum:").fill("much")
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_label("Sum:")).to_have_attribute("aria-invalid", "true")
+    page.get_by_label("Sum:").fill("7")
+    page.goto(f"{receipts}/new/RECEIPT")
+    expect(page.get_by_label("Said:")).to_have_value("all of it")
+    expect(page.get_by_label("Sum:")).to_have_value("7")
+    page.get_by_role("button", name="Create").click()
+    page.wait_for_url("**saved=1")
+    page.get_by_label("Sum:").fill("8")
+    page.reload()
+    expect(page.get_by_label("Sum:")).to_have_value("8")
+    expect(page.get_by_role("button", name="Ship")).to_be_disabled()
+    page.get_by_role("button", name="Undo changes").click()
+    expect(page.get_by_label("Sum:")).to_have_value("7")
 
 
 def test_errors_stand_below_their_line_and_stretch_nothing(receipts: str, page: Page) -> None:
@@ -140,6 +187,8 @@ def test_errors_stand_below_their_line_and_stretch_nothing(receipts: str, page: 
         page.get_by_label(f"{name}:").fill("a text that is none")
     page.get_by_role("button", name="Create").click()
     expect(page.locator(".error")).to_have_count(4)
+    expect(page.get_by_label("Nr:")).to_be_focused()
+    expect(page.locator("[data-status]")).to_contain_text("a whole number")  # also of the first that is shown
     after = page.locator(".paper").bounding_box()
     assert before is not None
     assert after is not None

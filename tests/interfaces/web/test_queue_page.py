@@ -21,6 +21,27 @@ def following(there: Browser, text: str, label: str = "The next ones") -> str:
     return there.client.get(there.url + unescape(link[1])).text
 
 
+def test_a_property_is_found_as_it_was_written(shop: Served, operator: Browser) -> None:
+    """What is no text is written as JSON has it, and not as Python does."""
+    operator.post(
+        "/queues/answers", do="send", body="x", properties="urgent: true\nuntil: null\nrate: 1.50\nsaid: True"
+    )
+    (message,) = shop.room.queues.peek("answers")
+    for name, value, found in (
+        ("urgent", "true", True),
+        ("urgent", "True", False),
+        ("until", "null", True),
+        ("rate", "1.5", True),
+        ("said", "True", True),
+    ):
+        page = operator.get(f"/queues/answers?property={name}&value={value}").text
+        assert (f'data-row="{message.key}"' in page) is found, (name, value)
+    for page in (operator.get("/queues/answers").text, operator.get(f"/messages/{message.key}").text):
+        for said in (">true<", ">null<", ">1.5<", ">True<"):
+            assert said in page
+        assert ">None<" not in page
+
+
 def test_a_search_goes_on_where_it_has_ended(shop: Served, operator: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is in a queue is found, however much there is before it."""
     monkeypatch.setattr("postroom.interfaces.web.queue_page.SEARCHED_MESSAGES_MAX", 200)

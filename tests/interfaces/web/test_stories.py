@@ -40,6 +40,11 @@ CHOOSE = """(field, words) => {
 }"""
 #: The label of the field, or the first word of the button or link, that has the focus.
 FOCUSED = "document.activeElement.dataset.label || document.activeElement.innerText.trim().split(/\\s/)[0]"
+#: What someone is told of whatever has the focus.
+NAMED = """() => {
+  const here = document.activeElement, label = here.labels?.[0]?.innerText;
+  return (here.ariaLabel || here.dataset.label || label || here.innerText || '').replace(/\\s+/g, ' ').trim();
+}"""
 #: Asks for a page, or sends one of its forms as its own script could; answers with the status.
 ASK = """([there, action]) => fetch(there, action === null ? {} : {
   method: 'POST', body: new URLSearchParams({ do: action, key: '1.1', name: 'x', to: 'Ann', body: 'x' }),
@@ -264,6 +269,63 @@ def test_tab_follows_the_template_and_fixed_fields_are_no_stops(stage: Served, p
     expect(page.locator("[data-status]")).to_contain_text("fixed once entered")
     assert stops(page, "Tab", "Save") == [*names[2:], "Save"]
     assert stops(page, "Shift+Tab", "Region") == ["Save", *reversed(names[2:])]
+
+
+def reached(page: Page, name: str) -> None:
+    """Someone goes on with the keyboard until something of that name has the focus."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate(NAMED).startswith(name):
+            return
+    raise AssertionError(f"{name} is not reached by keys")
+
+
+def test_a_form_is_made_shipped_got_and_followed_without_a_mouse(stage: Served, engine: Browser) -> None:
+    grant_a_day(stage.room)
+    acts = Counter[str]()
+    with person(engine, stage.url, "Ben", acts) as page:
+        clicks = acts["click"]  # of signing in
+        expect(page.get_by_role("heading", name="Ben", exact=True)).to_be_visible()
+        page.keyboard.press("n")
+        reached(page, "Fill in APPROVAL")
+        page.keyboard.press("Enter")
+        reached(page, "No")
+        page.keyboard.type("ten")
+        page.keyboard.press("Control+Enter")
+        expect(page.get_by_label("No:")).to_be_focused()
+        page.keyboard.press("Control+A")
+        page.keyboard.type("77110")
+        page.keyboard.press("Control+Enter")
+        key = created(page)
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("heading", name="Ben", exact=True)).to_be_visible()
+        reached(page, key)
+        page.keyboard.press("Enter")
+        created(page)
+        reached(page, "To station")
+        page.keyboard.type("Ben")  # Enter in the field ships
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("status").filter(has_text="Shipped")).to_be_focused()
+        reached(page, "Ben APPROVAL")
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("read-only until you get it")).to_be_visible()
+        page.keyboard.press("g")
+        expect(page.get_by_role("status").filter(has_text="Got")).to_be_focused()
+        page.keyboard.press("/")
+        page.keyboard.type(key)
+        page.keyboard.press("Enter")
+        expect(page.locator(".way li")).to_have_count(3)
+        for letter, stop in (("k", "2 of 3"), ("k", "1 of 3"), ("j", "2 of 3")):
+            page.keyboard.press(letter)
+            expect(page.get_by_text(stop)).to_be_visible()
+        page.keyboard.press("?")  # which keys there are
+        reached(page, "Single letters are keys")
+        page.keyboard.press("Space")
+        for letter in ("n", "/"):
+            page.keyboard.press(letter)
+        expect(page.get_by_label("Single letters are keys")).to_be_focused()
+        expect(page.get_by_role("heading", name="Keys")).to_be_visible()
+        assert acts["click"] == clicks
 
 
 def test_a_user_without_rights_sees_and_does_nothing(stage: Served, engine: Browser) -> None:

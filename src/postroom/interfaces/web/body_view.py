@@ -56,6 +56,15 @@ def shown_text(body: str, format: Format) -> Shown:
     return Shown(parts, body, False, size)
 
 
+def property_text(value: Any) -> str:
+    """A property as it is written on pages, where one also looks for it.
+
+    >>> property_text("true"), property_text(True), property_text(None), property_text(1.5)
+    ('true', 'true', 'null', '1.5')
+    """
+    return value if isinstance(value, str) else json_text(value)
+
+
 # --- XML ---
 
 

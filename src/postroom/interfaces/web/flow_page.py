@@ -21,7 +21,8 @@ from postroom.model.message import Message
 from postroom.room import Postroom
 from postroom.store.kernel.transaction import Transaction
 
-WIDTH, HEIGHT, ACROSS, DOWN = 150, 34, 250, 62
+WIDTH, HEIGHT, ACROSS, DOWN = 150, 34, 290, 62
+NAME_SHOWN = 18  # signs of the name of an arc: as many as there is room for between two spaces
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,9 @@ class Line:
     path: str
     text_x: int
     text_y: int
-    label: str
+    name: str
+    label: str  # as much of the name as there is room for
+    rate: str
     is_enabled: bool
 
 
@@ -213,8 +216,9 @@ def _line(arc: ArcShown, boxes: Mapping[str, Box], rates: Mapping[str, float | N
     bend = max(abs(end - x) // 2, 40)
     path = f"M{x} {y}C{x + bend} {y} {end - bend} {low} {end} {low}"
     rate = rates.get(arc.key)
-    label = arc.name if rate is None else f"{arc.name} {rate * 60:.1f}/min"
-    return Line(path, (x + end) // 2, (y + low) // 2 - 4, label[:28], arc.state == "enabled")
+    said = "" if rate is None else f"{rate * 60:.1f}/min"
+    label = arc.name if len(arc.name) <= NAME_SHOWN else f"{arc.name[: NAME_SHOWN - 1]}…"
+    return Line(path, (x + end) // 2, (y + low) // 2, arc.name, label, said, arc.state == "enabled")
 
 
 PAGE = Page(

@@ -68,7 +68,8 @@ def _context(visit: Visit, image: Image, texts: Mapping[str, str] | None, errors
             for working_set in visit.room.stations.waiting(station=station.name)
             if image.key in working_set.has.values()
         ],
-        "saved": "saved" in visit.query,
+        # whether what was typed stands here still, is saved now, or is known to the browser alone
+        "draft": "sent" if texts is not None else "saved" if "saved" in visit.query and not visit.form else "open",
         "copies_max": COPIES_MAX,
     }
 

@@ -18,10 +18,11 @@ from postroom.interfaces.http.responses import Send
 from postroom.interfaces.web.headers import headers
 from postroom.interfaces.web.sessions import Sessions
 from postroom.interfaces.web.visit import Asked
+from postroom.limits import LIVE_BEHIND_MAX
+from postroom.room import Postroom
 from postroom.stations.places.names import database, mailbox
 from postroom.store.kernel.journal import Event
 
-_CHANGED = b"event: changed\ndata: 1\n\n"
 _HERE = b": still here\n\n"
 _END: Any = object()
 ROOM = "room"
@@ -54,6 +55,23 @@ def _still(asked: Asked, sessions: Sessions, callers: Callers) -> bool:
     return user is not None
 
 
+def newest(room: Postroom) -> int:
+    """The number of what has happened last."""
+    return room.store.read(lambda tx: tx.journal.newest())
+
+
+def _seen(asked: Asked) -> int | None:
+    """How much a page has shown, or a browser has heard of before its connection was lost."""
+    said = asked.head.get("last-event-id") or asked.query.get("seen")
+    if said is not None and not (said.isascii() and said.isdigit() and len(said) < 19):
+        raise RequestInvalid(where="seen", why="a number of the journal is expected")
+    return None if said is None else int(said)
+
+
+def _changed(seen: int) -> bytes:
+    return b"id: %d\nevent: changed\ndata: 1\n\n" % seen
+
+
 async def follow(
     asked: Asked,
     caller: Caller,
@@ -65,17 +83,23 @@ async def follow(
     send: Send,
 ) -> None:
     """Server-sent events until the browser goes, its session ends or its right is gone."""
-    queues = _followed(asked.query.get("topic", ""), caller)
+    queues, seen = _followed(asked.query.get("topic", ""), caller), _seen(asked)
     head = headers("text/event-stream", is_safe=asked.is_safe)
     await send({"type": "http.response.start", "status": 200, "headers": head})
     await send({"type": "http.response.body", "body": _HERE, "more_body": True})
     gone = asyncio.ensure_future(_disconnect(receive))
-    events = tail.follow(None)
+    last: int = await inside(partial(newest, caller.room))
+    seen = last if seen is None else min(seen, last)
+    if last - seen > LIVE_BEHIND_MAX:  # a page is made again once, however much has happened
+        await send({"type": "http.response.body", "body": _changed(last), "more_body": True})
+        seen = last
+    events = tail.follow(seen)
     try:
-        while await _is_next(events, gone, queues):
+        while (event := await _next_of(events, gone, queues)) is not _END:
+            seen = seen if event is None else event.seq
             if not await inside(partial(_still, asked, sessions, callers)):
                 break
-            await send({"type": "http.response.body", "body": _CHANGED, "more_body": True})
+            await send({"type": "http.response.body", "body": _changed(seen), "more_body": True})
     finally:
         gone.cancel()
         await events.aclose()  # type: ignore[attr-defined]  # it is a generator
@@ -86,8 +110,8 @@ async def _next(events: AsyncIterator[Event | None]) -> Any:
     return await anext(events, _END)
 
 
-async def _is_next(events: AsyncIterator[Event | None], gone: asyncio.Future[bool], queues: set[str] | None) -> bool:
-    """Wait for an event that concerns some queues, or for the time to look again; False if the browser has gone."""
+async def _next_of(events: AsyncIterator[Event | None], gone: asyncio.Future[bool], queues: set[str] | None) -> Any:
+    """Wait for an event that concerns some queues, or with None for the time to look again; the end if nobody waits."""
     while True:
         ahead: asyncio.Future[Any] = asyncio.ensure_future(_next(events))
         await asyncio.wait([ahead, gone], return_when="FIRST_COMPLETED")
@@ -95,12 +119,10 @@ async def _is_next(events: AsyncIterator[Event | None], gone: asyncio.Future[boo
             ahead.cancel()
             with suppress(asyncio.CancelledError):
                 await ahead
-            return False
+            return _END
         event = ahead.result()
-        if event is _END:
-            return False
-        if event is None or _concerns(event, queues):
-            return True
+        if event is _END or event is None or _concerns(event, queues):
+            return event
 
 
 async def _disconnect(receive: Any) -> bool:

@@ -10,9 +10,14 @@ from postroom.interfaces.web.journal_page import entry
 from postroom.interfaces.web.page import File, Page
 from postroom.interfaces.web.visit import Visit
 from postroom.model.body import Format
+from postroom.model.message import Message
 
 _ENDINGS = {Format.XML: "xml", Format.JSON: "json", Format.TEXT: "txt"}
 _ATTEMPTS = ("lease", "fail", "lapse", "dead-letter", "redrive")
+
+
+def _properties(message: Message) -> dict[str, str]:
+    return {name: body_view.property_text(value) for name, value in message.properties.items()}
 
 
 def show(visit: Visit) -> Mapping[str, Any] | File:
@@ -26,7 +31,7 @@ def show(visit: Visit) -> Mapping[str, Any] | File:
         "key": key,
         "message": message,
         "body": None if message is None else body_view.shown(message),
-        "properties": {} if message is None or message.corrupt else dict(message.properties),
+        "properties": {} if message is None or message.corrupt else _properties(message),
         "place": visit.room.journal.locate(key),
         "stations": visit.room.stations.all(),
         "events": [entry(event, 400) for event in events],

@@ -31,7 +31,13 @@ def show(visit: Visit) -> Mapping[str, Any]:
 def _context(visit: Visit, texts: Mapping[str, str], errors: Mapping[str, str]) -> dict[str, Any]:
     edition = visit.room.stations.form(visit.names["type"])
     drawn = grid(edition.form, Mode.CREATE, texts, version=edition.version, errors=errors)
-    return {"station": visit.names["station"], "type": edition.form.name, "grid": drawn, "errors": drawn.errors}
+    return {
+        "station": visit.names["station"],
+        "type": edition.form.name,
+        "grid": drawn,
+        "errors": drawn.errors,
+        "draft": "sent" if visit.form else "new",
+    }
 
 
 def create(visit: Visit) -> Goto | Again:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from postroom.errors import PostroomError, RequestInvalid
+from postroom.interfaces.web.body_view import property_text
 from postroom.interfaces.web.page import Goto, Page
 from postroom.interfaces.web.rendering import count
 from postroom.interfaces.web.visit import Visit
@@ -99,7 +100,7 @@ def _searched(visit: Visit, messages: Iterable[Message]) -> Iterator[Message]:
             if not _asked(visit):
                 yield message
             continue
-        if name and (name not in message.properties or (value and str(message.properties[name]) != value)):
+        if name and (name not in message.properties or (value and property_text(message.properties[name]) != value)):
             continue
         if not text or text in message.body:
             yield message
@@ -114,7 +115,7 @@ def _row(message: Message) -> dict[str, Any]:
         "type": message.type,
         "format": message.format.value,
         "begins": " ".join(message.body[:400].split())[:120],
-        "properties": list(message.properties.items())[:4],
+        "properties": [(name, property_text(value)) for name, value in list(message.properties.items())[:4]],
         "created": message.created,
         "queue": message.queue,
     }

@@ -103,16 +103,18 @@ class Site:
     # --- signing in ---
 
     async def _ask_to_sign_in(self, asked: Asked, send: Send) -> None:
+        there = None if asked.path == "/" else address(asked.base, asked.path, {}, asked.query)
         if asked.method == "POST":
-            body = await self._inside(partial(_signing_in, asked, None, "Your session has ended. Nothing was changed."))
+            is_page = any(page.pattern.fullmatch(asked.path) for page in PAGES)
+            ended = partial(_signing_in, asked, None, "Your session has ended. Nothing was changed.")
+            body = await self._inside(partial(ended, to=there if is_page else None))
             await _answer(send, 401, body, headers(_HTML, is_safe=asked.is_safe))
             return
-        there = None if asked.path == "/" else address(asked.base, asked.path, {}, asked.query)
         await _redirect(send, asked.to("/sign-in", to=there))
 
     async def _sign_in(self, asked: Asked, send: Send) -> None:
         if asked.method != "POST":
-            body = await self._inside(partial(_signing_in, asked, None, None))
+            body = await self._inside(partial(_signing_in, asked, None, None, asked.query.get("to")))
             await _answer(send, 200, body, headers(_HTML, is_safe=asked.is_safe))
             return
         fields = dict(asked.said)
@@ -124,7 +126,8 @@ class Site:
                 session: str = await self._inside(begin)
         except PrincipalRefused:
             log.warning("refused sign-in of %s from %s", ascii(name)[:60], asked.address)
-            body = await self._inside(partial(_signing_in, asked, name, "The name or the password is wrong."))
+            wrong = "The name or the password is wrong."
+            body = await self._inside(partial(_signing_in, asked, name, wrong, fields.get("to")))
             await _answer(send, 403, body, headers(_HTML, is_safe=asked.is_safe))
             return
         await _redirect(send, asked.back(fields.get("to", "")), sessions.session_cookie(session, asked.is_safe))
@@ -175,6 +178,7 @@ def _made(visit: Visit, is_action: bool) -> tuple[int, bytes | Goto | File]:
     page = visit.page
     with visit.acting():
         try:
+            visit.seen = live.newest(visit.room)
             if page.right is not None:
                 visit.require(page.right, page.of, visit.names)
             status, shown = 200, page.show(visit) if not is_action else _acted(visit)
@@ -230,9 +234,9 @@ def _navigation(visit: Visit) -> dict[str, list[tuple[str, str, bool]]]:
     return groups
 
 
-def _signing_in(asked: Asked, name: str | None, problem: str | None) -> bytes:
-    to = dict(asked.said).get("to") or asked.query.get("to", "")
-    context = _frame(asked.base, asked.theme) | {"visit": None, "name": name or "", "refusal": problem, "to": to}
+def _signing_in(asked: Asked, name: str | None, problem: str | None, to: str | None) -> bytes:
+    """``to`` is the page that is opened then."""
+    context = _frame(asked.base, asked.theme) | {"visit": None, "name": name or "", "refusal": problem, "to": to or ""}
     return rendered("sign-in.html", context)
 
 

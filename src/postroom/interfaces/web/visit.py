@@ -89,6 +89,7 @@ class Visit:
     problem: PostroomError | None = None  # why what was asked for was not done
     theme: str | None = None
     is_again: bool = False  # the script looks how far something is, and begins nothing
+    seen: int = 0  # the newest number of the journal, before the page was made
     others: Sequence[Page[Visit]] = field(default=(), repr=False)
 
     @property

@@ -16,10 +16,6 @@
     });
   }
 
-  // --- after something was done, the focus is at what came of it ---
-  const came = $("[data-focus]") || $("[aria-invalid=true]");
-  if (came) came.focus();
-
   // --- parts that change by themselves ---
   const said = $("#said");
   let lastSaid = 0;
@@ -27,26 +23,52 @@
     if (said && Date.now() - lastSaid > 10000) { lastSaid = Date.now(); said.textContent = text; }
   };
   const keysOf = (part) => new Set($$("[data-row]", part).map((row) => row.dataset.row));
+  let moved = 0;  // when the pointer was last on its way: nothing moves under it
+  addEventListener("pointermove", () => { moved = Date.now(); });
+  const aims = (part, next) => Date.now() - moved < 1500 && part.matches(":hover") && [...keysOf(part)].join() !== [...keysOf(next)].join();
+  let looking = false, again = false;  // one at a time, so that no older answer comes last
   const refresh = async () => {
-    const parts = $$("[data-live][id]");
-    if (!parts.length) return;
-    const answer = await fetch(location.href, { headers: { "Postroom-Live": "1" } });
+    if (looking) { again = true; return; }
+    looking = true;
+    await look().finally(() => { looking = false; });
+    if (again) { again = false; refresh(); }
+  };
+  const look = async () => {
+    if (!$("[data-live][id]")) return;
+    const answer = await fetch(location.href, { headers: { "Postroom-Live": "1" } }).catch(() => null);
+    if (!answer || answer.status === 429 || answer.status >= 500) return;  // the next change tries again
     if (!answer.ok || answer.redirected) { location.reload(); return; }
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-    for (const part of parts) {
+    for (const part of $$("[data-live][id]")) {
       const next = fresh.getElementById(part.id);
       if (!next || next.isEqualNode(part)) continue;
-      if (part.contains(document.activeElement) && document.activeElement !== document.body) { offer(part, next); continue; }
-      put(part, next);
+      if (part.contains(document.activeElement) && document.activeElement !== document.body) offer(part, next);
+      else if (aims(part, next)) setTimeout(refresh, 1000);
+      else put(part, next);
     }
+  };
+  // what someone has ticked, chosen, written, opened or scrolled in a part is so in the new one
+  const carry = (part, here) => {
+    const rowOf = (each) => each.closest("[data-row]")?.dataset.row;
+    const same = (selector, is) => $$(selector, part).map((old) => [old, $$(selector, here).find((each) => is(old, each))]).filter((pair) => pair[1]);
+    for (const [old, each] of same("input[type=checkbox], input[type=radio]", (a, b) => a.name === b.name && a.value === b.value)) {
+      if (old.checked !== old.defaultChecked) each.checked = old.checked;
+    }
+    for (const [old, each] of same("input:not([type=checkbox], [type=radio], [type=hidden]), textarea", (a, b) => a.name === b.name && rowOf(a) === rowOf(b))) {
+      if (old.value !== old.defaultValue) each.value = old.value;
+    }
+    for (const [old, each] of same("details", (a, b) => rowOf(a) === rowOf(b))) each.open = old.open;
+    for (const [old, each] of same(".scroll", (a, b) => a.getAttribute("aria-label") === b.getAttribute("aria-label"))) each.scrollLeft = old.scrollLeft;
   };
   const put = (part, next) => {
     const before = keysOf(part);
     const here = document.importNode(next, true);
     part.replaceWith(here);
+    carry(part, here);
     const come = $$("[data-row]", here).filter((row) => !before.has(row.dataset.row));
     come.forEach((row) => row.classList.add("fresh"));
     if (come.length) announce(`${come.length} new`);
+    return come[0] || here;
   };
   const offer = (part, next) => {
     let button = $(":scope > button.waiting", part);
@@ -58,20 +80,32 @@
     }
     const count = [...keysOf(next)].filter((row) => !keysOf(part).has(row)).length;
     button.textContent = count ? `${count} new` : "changed";
-    button.onclick = () => put(part, next);
+    button.onclick = () => {  // and the focus is at what is new
+      const there = put(part, next);
+      (there.matches("a, button") ? there : $("a, button", there))?.focus();
+    };
   };
   const at = document.body.dataset.liveAt;
   if (at && window.EventSource) {
-    const shown = $(".live"), source = new EventSource(at);
-    let due = null;
-    source.addEventListener("changed", () => { due = due || setTimeout(() => { due = null; refresh(); }, 150); });
-    source.addEventListener("open", () => { shown.classList.remove("off"); $("span", shown).textContent = "live"; });
-    source.addEventListener("error", () => {
-      if (shown.classList.contains("off")) return;
-      shown.classList.add("off");
-      $("span", shown).textContent = `not live since ${new Date().toTimeString().slice(0, 5)}, trying again`;
-    });
-    addEventListener("pagehide", () => source.close());
+    const shown = $(".live");
+    let source = null, due = null, seen = document.body.dataset.liveSeen;
+    const listen = () => {
+      source = new EventSource(`${at}&seen=${seen}`);  // what came since then is told at once
+      source.addEventListener("changed", (event) => { seen = event.lastEventId; due = due || setTimeout(() => { due = null; refresh(); }, 150); });
+      source.addEventListener("open", () => { shown.classList.remove("off"); $("span", shown).textContent = "live"; });
+      source.addEventListener("error", () => {
+        if (shown.classList.contains("off")) return;
+        shown.classList.add("off");
+        $("span", shown).textContent = `not live since ${new Date().toTimeString().slice(0, 5)}, trying again`;
+      });
+    };
+    const rest = () => { source?.close(); source = null; };
+    // A browser has six connections to a server: a page that nobody looks at leaves its own to the others.
+    const turn = () => { if (document.visibilityState === "hidden") rest(); else if (!source) listen(); };
+    document.addEventListener("visibilitychange", turn);
+    addEventListener("pagehide", rest);
+    addEventListener("pageshow", turn);
+    turn();
   }
 
   // --- what takes long is asked for again until it is over ---
@@ -109,28 +143,36 @@
   // --- drafts: what is typed is kept here until it is saved ---
   const drafted = $("form[data-draft]");
   if (drafted) {
-    const name = `postroom-draft ${location.pathname}`, note = $("[data-draft-said]");
-    const fields = () => $$("[data-field]", drafted);
+    const name = `postroom-draft ${$(".user").textContent} ${location.pathname}`, note = $("[data-draft-said]");
+    const fields = () => $$("[data-field]", drafted), state = drafted.dataset.draft, seen = drafted.dataset.seen;
     const first = Object.fromEntries(fields().map((field) => [field.name, field.value]));
     const tell = (time) => {
       if (note) note.textContent = time ? `draft kept at ${time}` : "";
       $$("[data-needs-saved]").forEach((button) => { button.disabled = Boolean(time); });
+      $$("[data-says-unsaved]").forEach((why) => { why.hidden = !time; });
     };
-    const kept = JSON.parse(localStorage.getItem(name) || "null");
-    if (drafted.dataset.draft === "saved") localStorage.removeItem(name);
-    else if (kept && kept.seen === drafted.dataset.seen && !$("[aria-invalid=true]", drafted)) {
-      fields().forEach((field) => { if (field.name in kept.values) field.value = kept.values[field.name]; });
-      tell(kept.time);
-    }
+    // What was sent is kept until a page says that it is saved: a session may have ended meanwhile.
+    const sent = sessionStorage.getItem("postroom-sent");
+    sessionStorage.removeItem("postroom-sent");
+    if (sent && state === "saved") localStorage.removeItem(sent);
+    const kept = JSON.parse(localStorage.getItem(name) || "null"), isAnswer = state === "sent" && kept;
+    const before = isAnswer ? kept.values : {};  // the page has it, and what is wrong with it
+    if (isAnswer) localStorage.setItem(name, JSON.stringify({ ...kept, seen }));
+    else if (kept && kept.seen === seen) fields().forEach((field) => { if (field.name in kept.values) field.value = kept.values[field.name]; });
+    if (kept && (isAnswer || kept.seen === seen)) tell(kept.time);
     drafted.addEventListener("input", () => {
-      const values = Object.fromEntries(fields().filter((field) => field.value !== first[field.name]).map((field) => [field.name, field.value]));
+      const written = fields().filter((field) => field.value !== first[field.name] || field.name in before);
+      const values = Object.fromEntries(written.map((field) => [field.name, field.value]));
       const time = new Date().toTimeString().slice(0, 5);
-      if (Object.keys(values).length) localStorage.setItem(name, JSON.stringify({ seen: drafted.dataset.seen, values, time }));
+      if (written.length) localStorage.setItem(name, JSON.stringify({ seen, values, time }));
       else localStorage.removeItem(name);
-      tell(Object.keys(values).length ? time : "");
+      tell(written.length ? time : "");
     });
-    drafted.addEventListener("submit", () => localStorage.removeItem(name));
-    $$("[data-undo]").forEach((button) => button.addEventListener("click", () => { localStorage.removeItem(name); location.reload(); }));
+    drafted.addEventListener("submit", () => sessionStorage.setItem("postroom-sent", name));
+    $$("[data-undo]").forEach((button) => button.addEventListener("click", () => {
+      localStorage.removeItem(name);
+      location.replace(location.pathname + location.search);  // what was sent is not sent again
+    }));
   }
   $$("form[data-forget]").forEach((form) => form.addEventListener("submit", () => {
     Object.keys(localStorage).filter((name) => name.startsWith("postroom-draft")).forEach((name) => localStorage.removeItem(name));
@@ -143,6 +185,8 @@
       status.replaceChildren(Object.assign(document.createElement("b"), { textContent: field.dataset.label }), field.dataset.takes || "");
     }
   });
+  // after something was done, the focus is at what came of it
+  ($("[data-focus]") || $("[aria-invalid=true]"))?.focus();
   $$(".pick").forEach((pick) => {
     const field = document.getElementById(pick.dataset.for), picker = $("input", pick), button = $("button", pick);
     const open = () => { picker.value = /^\d{4}-\d\d-\d\d$/.test(field.value) ? field.value : ""; picker.showPicker(); };
@@ -154,7 +198,10 @@
     picker.addEventListener("change", () => { field.value = picker.value; field.dispatchEvent(new Event("input", { bubbles: true })); field.focus(); });
   });
   $$("[data-print]").forEach((button) => { button.hidden = false; button.addEventListener("click", () => window.print()); });
-  $$("[data-all]").forEach((box) => box.addEventListener("change", () => $$(`input[name="${box.dataset.all}"]`).forEach((each) => { each.checked = box.checked; })));
+  document.addEventListener("change", (event) => {
+    const box = event.target.closest("[data-all]");
+    if (box) $$(`input[type=checkbox][name="${box.dataset.all}"]`).forEach((each) => { each.checked = box.checked; });
+  });
 
   // --- keys ---
   const letters = $("#single-keys");
