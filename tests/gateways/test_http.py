@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 from tests.gateways.conftest import Partner
 
+from postroom.gateways.circuits import Circuits
 from postroom.gateways.http import HttpTransport, signature
 from postroom.gateways.transport import Letter, Undelivered, read_settings
-from postroom.limits import REPLY_BYTES_MAX
+from postroom.limits import CIRCUIT_FAILURES, CIRCUIT_SECONDS, REPLY_BYTES_MAX
 from postroom.store.tables.endpoints import Endpoint
 
 
@@ -64,6 +65,25 @@ def test_a_signature_is_that_of_standard_webhooks(
     # The example of the specification's own test data.
     key, id, stamp = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330"
     assert signature(key, id, stamp, b'{"test": 2432232314}') == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+def test_a_secret_that_is_missing_for_a_while_does_not_close_the_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The one message that tries whether a host is back has no secret then; the next one has."""
+    now = [0.0]
+    transport = HttpTransport()
+    monkeypatch.setattr(transport, "_circuits", Circuits(lambda: now[0]))
+    for _ in range(CIRCUIT_FAILURES):
+        with pytest.raises(Undelivered):
+            transport.outgoing(letter(address="http://127.0.0.1:9/"))
+    now[0] = CIRCUIT_SECONDS + 1
+    with pytest.raises(Undelivered, match="there is no secret"):
+        transport.outgoing(letter(address="http://127.0.0.1:9/", token="env:NO_SUCH_TOKEN"))
+    monkeypatch.setenv("NO_SUCH_TOKEN", "x")
+    with pytest.raises(Undelivered, match="refused"):
+        transport.outgoing(letter(address="http://127.0.0.1:9/", token="env:NO_SUCH_TOKEN"))
+    transport.close()
 
 
 def test_cloud_events_have_their_attributes(transport: HttpTransport, partner: Partner) -> None:

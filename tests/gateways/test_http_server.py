@@ -145,7 +145,9 @@ def test_only_who_signs_and_shows_the_token_gets_in(client: httpx.Client, room: 
     body = b'{"n": 1}'
     good = signed(body)
     assert client.post("/hooks", content=body, headers=good).status_code == 202
-    assert client.post("/hooks", content=body, headers=good).json() == {"key": "00001.00001"}, "once"
+    for more in ({}, {"idempotency-key": '"other"'}):  # which is not signed
+        again = client.post("/hooks", content=body, headers={**good, **more})
+        assert again.json() == {"key": "00001.00001"}, "once"
     bad = [
         signed(b'{"n": 2}'), signed(body, stamp=int(time()) - 3600), signed(body, stamp=int(time()) + 3600),
         signed(body, key="other"), {**good, "webhook-id": "m2"}, {**good, "authorization": "Bearer no"},

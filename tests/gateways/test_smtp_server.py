@@ -75,6 +75,37 @@ def test_each_attachment_is_a_message_of_its_own(room: Postroom, port: int) -> N
     assert other.properties["connection"] != text.properties["connection"]
 
 
+@pytest.mark.parametrize("step", ["read", "transact"])
+def test_a_mail_is_asked_to_come_again_when_the_store_fails(
+    room: Postroom, port: int, step: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was refused for good, with what went wrong inside of the room."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("hunter2")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(type(room._parts.store), step, fail)
+        with smtplib.SMTP("127.0.0.1", port, timeout=20) as server:
+            server.ehlo()
+            said = [server.docmd(word) for word in ("MAIL FROM:<ann@b.example>", "RCPT TO:<orders@room.example>")]
+            if said[-1][0] == 250:
+                said.append(server.data(b"Message-ID: <1@b.example>\r\n\r\nx"))
+    code, text = said[-1]
+    assert (code, b"hunter2" in text) == (451, False)
+    assert "hunter2" in caplog.text, "the operator sees it"
+    send(port, mail("x"))
+    assert waiting(room, "orders") == 1
+
+
+def test_a_mail_whose_id_is_that_of_another_is_refused_for_good(room: Postroom, port: int) -> None:
+    send(port, mail("one"))
+    with pytest.raises(smtplib.SMTPDataError) as caught:
+        send(port, mail("another"))
+    assert caught.value.smtp_code == 554
+    assert waiting(room, "orders") == 1
+
+
 def test_who_may_not_send_and_who_is_not_there_is_refused(room: Postroom, port: int) -> None:
     stranger = mail("x")
     del stranger["From"]

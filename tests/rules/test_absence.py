@@ -198,3 +198,18 @@ def test_what_is_refused(tmp_path: Path, text: str, what: str) -> None:
     with pytest.raises(ProgramInvalid) as refusal:
         read([file]).check(None)
     assert any(what in str(each) for each in refusal.value.facts["problems"]), refusal.value.facts["problems"]
+
+
+def test_an_error_when_it_fires_is_one_of_the_queue_that_it_watches(make: Make) -> None:
+    """It was nobody's but the system's: the queue in which messages wait has no error queue of its own."""
+    world = make(
+        "create queue a kind basic mode persistent errorqueue b create queue b kind basic mode persistent\n"
+        "create rule r for a unless (1 idiv count(/none)) within (1) if (/m) then do enqueue <o/> into b\n"
+        "create rule s for a unless (false()) within (1) if (/m) then do enqueue <o>{xs:date('x')}</o> into a\n"
+        "create rule t for b errorqueue b unless (1 idiv 0) within (1) if (/error) then do enqueue <o/> into a"
+    )
+    world.send("m 1")
+    told = "".join(world.after(2 * SECOND))
+    assert [told.count(f"<code>{code}</code>") for code in ("FOAR0001", "FORG0001")] == [1, 1]
+    assert told == "".join(world.after(9 * SECOND)), "an error in handling errors is not another of the same"
+    assert len(list(world.room.queues.info("postroom-errors"))) == 2

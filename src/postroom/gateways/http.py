@@ -145,11 +145,11 @@ class HttpTransport:
         settings = endpoint.settings
         url = target_of(settings["address"], recipient, settings.get("origins", []))
         origin = origin_of(url)
+        sent_headers = {**_OF_EVERY_REQUEST, **_credentials(settings), **headers}  # who has none tries no host
         wait = 0.0 if patient else self._circuits.wait_seconds(str(origin))
         if wait:
             why = f"{origin} does not answer and is left alone for {wait:.0f} s"
             raise Undelivered(why, disconnected=str(origin), tried=False, after_seconds=wait)
-        sent_headers = {**_OF_EVERY_REQUEST, **_credentials(settings), **headers}
         status, replied, reply = self._request(endpoint, origin, method, url, sent_headers, body)
         return status, _retry_after(replied.get("retry-after")), reply
 

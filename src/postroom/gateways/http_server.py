@@ -273,7 +273,9 @@ def _message(endpoint: Endpoint, request: Request, body: bytes) -> Arrival:
     properties: dict[str, Value] = {
         name.lower(): headers[name] for name in endpoint.settings.get("headers", []) if name in headers
     }
-    number = headers.get("idempotency-key") or headers.get("webhook-id")
+    number = headers.get("webhook-id")
+    if "in-secret" not in endpoint.settings:  # else only that is signed
+        number = headers.get("idempotency-key") or number
     if media_type.partition(";")[0].strip().lower() == "application/cloudevents+json":
         body, media_type, event = _structured(body)
     else:

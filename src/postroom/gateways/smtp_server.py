@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 import secrets
 import socket
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from typing import Any
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
-from postroom.errors import ArrivalRefused, BodyError, PostroomError
+from postroom.errors import ArgumentInvalid, ArrivalRefused, BodyError, PostroomError, ServerFailed
 from postroom.gateways.incoming import Entered, Incoming
 from postroom.gateways.smtp import listed
 from postroom.gateways.transport import Arrival
@@ -27,6 +28,7 @@ from postroom.store.kernel.base import Store
 from postroom.store.tables.endpoints import IN, Endpoint
 
 _TEXTS = ("text/plain", "text/html")
+log = logging.getLogger("postroom.gateways")
 
 
 class MailReceived:
@@ -62,9 +64,15 @@ class MailReceived:
             return f"451 {error.code}: try again later"
         refused = [outcome for outcome in outcomes if isinstance(outcome, PostroomError)]
         if refused:  # what could be taken in is there, and the rest is in an error message
-            status = 554 if isinstance(refused[0], (BodyError, ArrivalRefused)) else 451
+            status = 554 if isinstance(refused[0], (BodyError, ArrivalRefused, ArgumentInvalid)) else 451
             return f"{status} {refused[0].code}"
         return f"250 taken in as {' '.join(outcome.key for outcome in outcomes if isinstance(outcome, Entered))}"
+
+    async def handle_exception(self, error: Exception) -> str:
+        """What was not expected may pass, and is an operator's to know; aiosmtpd would refuse the mail and tell all."""
+        incident = secrets.token_hex(4)
+        log.error("incident %s in a mail", incident, exc_info=error)
+        return f"451 {ServerFailed.code}: try again later; incident {incident}"
 
     def _endpoints(self) -> dict[str, Endpoint]:
         every = self._store.read(lambda tx: tx.endpoints.all())

@@ -14,6 +14,7 @@ import pytest
 from tests.gateways.served import ORDER, REQUEST, bodies, listening, loaded, opened, running
 
 from postroom.errors import ProgramInvalid
+from postroom.gateways.reliable import protocol
 from postroom.gateways.soap import security
 from postroom.model.soap import ADDRESSING, SPACES, UTILITY, Envelope, addressed, read_envelope, written
 from postroom.model.ws_policy import SecurityPolicy
@@ -216,6 +217,22 @@ def test_rooms_trade_as_their_policy_says(supplier: tuple[Postroom, int], keys: 
     assert bodies(room, "requests")[-1] == REQUEST % ("bolts", 7)
 
 
+def test_signed_messages_of_a_sequence_come_once_and_in_order(keys: Any, tmp_path: Path) -> None:
+    """D-7: both extensions at one queue."""
+    both = ("using WS-Security", "using WS-ReliableMessaging using WS-Security")
+    (tmp_path / "in").mkdir()
+    with opened(str(tmp_path / "in.db")) as room, opened(str(tmp_path / "out.db")) as buyer, listening(room) as port:
+        room.gateways.add("CapacityRequestPort", "soap", path="/capacity", **keys["supplier"])
+        loaded(room, tmp_path / "in", IN.replace(*both), policy_xml=POLICY)
+        address = f"http://127.0.0.1:{port}/capacity"
+        buyer.gateways.add("CapacityRequestPort", "soap", address=address, **keys["buyer"])
+        loaded(buyer, tmp_path, OUT.replace(*both), policy_xml=POLICY)
+        buyer.send_many("supplier", [ORDER % number for number in range(4)], format="xml")
+        buyer.run_until_idle()
+        assert bodies(room, "requests") == [ORDER % number for number in range(4)]
+        assert bodies(room, "errs") == bodies(buyer, "errs") == []
+
+
 def test_whatever_fails_the_answer_is_the_same(supplier: tuple[Postroom, int], keys: Any) -> None:
     room, port = supplier
     good = made(FULL, keys["buyer"])
@@ -252,6 +269,64 @@ def test_a_message_that_is_replayed_is_the_same_message(keys: Any) -> None:
     once = security.verify(read_envelope(unnamed), policy, keys["supplier"], request=True)
     assert once is not None
     assert len(once) > 100, "the signature itself"
+
+
+SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+
+def otherwise(packed: str) -> str:
+    """The same bytes in other letters: the last one before the padding has bits that mean nothing."""
+    letters = packed.strip().rstrip("=")
+    return f"{letters[:-1]}{SIGNS[SIGNS.index(letters[-1]) ^ 1]}=="
+
+
+WRITTEN: dict[str, Callable[[str], str]] = {
+    "a comment in the message id": lambda text: text.replace("urn:m<", "urn:<!-- -->m<"),
+    "a comment in the signature": lambda text: re.sub(r"(SignatureValue>\s*.{20})", r"\1<!-- -->", text, count=1),
+    "another letter at its end": lambda text: re.sub(
+        r"(SignatureValue>)([^<]+)<", lambda found: f"{found[1]}{otherwise(found[2])}<", text, count=1
+    ),
+}
+
+
+@pytest.mark.parametrize("how", WRITTEN)
+def test_a_replay_that_is_written_otherwise_is_the_same_message(how: str, keys: Any) -> None:
+    """What is changed is not signed, or means the same to the signature."""
+    headers = addressed("urn:a", "urn:m") if "id" in how else []
+    text = security.protected(written("1.1", headers, ORDER % 7), SIGNED, keys["buyer"], request=True)
+    changed = WRITTEN[how](text)
+    assert changed != text
+    first, second = (
+        security.verify(read_envelope(each), SIGNED, keys["supplier"], request=True) for each in (text, changed)
+    )
+    assert first == second
+
+
+def test_a_token_that_is_written_otherwise_is_not_good_again(keys: Any) -> None:
+    policy = SecurityPolicy(username="digest")
+    text = made(policy, keys["buyer"])
+    verified(text, policy, keys["supplier"])
+    nonce = re.search(r"<wsse:Nonce [^>]*>([^<]+)<", text)
+    assert nonce is not None
+    again = text.replace("<id>7", "<id>8").replace(nonce[1], otherwise(nonce[1]))
+    assert security.token_of(read_envelope(again), policy) == security.token_of(read_envelope(text), policy)
+    with pytest.raises(security.Unsafe, match="used before"):
+        verified(again, policy, keys["supplier"])
+
+
+def test_headers_of_reliable_messaging_are_signed_where_a_body_is(keys: Any) -> None:
+    """Else a signed message could enter a second time, as another number."""
+    signed = protocol.sequence("urn:s", 1)
+    text = security.protected(written("1.1", [signed], ORDER % 7), SIGNED, keys["buyer"], request=True)
+    assert verified(text, SIGNED, keys["supplier"]).message() == ORDER % 7
+    block = re.search(r"<wsrm:Sequence .*</wsrm:Sequence>", text)
+    assert block is not None
+    for moved in (
+        text.replace(block[0], f"<x>{block[0]}</x>{protocol.sequence('urn:s', 2)}"),
+        text.replace("</soap:Header>", f"{protocol.acknowledgement('urn:t', [(1, 9)], final=False)}</soap:Header>"),
+    ):
+        with pytest.raises(security.Unsafe, match="is not signed"):
+            verified(moved, SIGNED, keys["supplier"])
 
 
 def test_a_policy_needs_keys_of_the_operator(keys: Any, tmp_path: Path) -> None:

@@ -199,7 +199,7 @@ def verify(envelope: Envelope, policy: SecurityPolicy, settings: Mapping[str, An
     """
     try:
         security = _security(envelope)
-        if policy.encrypt:
+        if policy.encrypt and envelope.content() is not None:  # an acknowledgement has an empty body
             _decrypt(envelope, security, settings)
             security = _security(envelope)
         signed = _verify_signature(envelope, security, settings) if policy.sign else []
@@ -213,17 +213,24 @@ def verify(envelope: Envelope, policy: SecurityPolicy, settings: Mapping[str, An
             if policy.sign and token not in signed:
                 raise Unsafe("the token is not signed")
             _check_token(token, policy, settings)
-        if not policy.sign:
-            return None
-        if envelope.body not in signed:
-            raise Unsafe("the body is not signed")
-        identified = [header for header in envelope.headers(ADDRESSING, "MessageID") if header in signed]
-        value = _only(security, f"{_DS}Signature").findtext(f"{_DS}SignatureValue") or ""
-        return (identified[0].text or "").strip() if identified else "".join(value.split())
+        return _once(envelope, security, signed) if policy.sign else None
     except Undelivered as error:  # a secret that cannot be read
         raise Unsafe(str(error)) from None
     except (OSError, ValueError) as error:
         raise Unsafe(f"{type(error).__name__}: {error}") from None
+
+
+def _once(envelope: Envelope, security: Any, signed: list[Any]) -> str:
+    """What names a message that is signed: its identifier, or else the signature."""
+    if envelope.body not in signed:
+        raise Unsafe("the body is not signed")
+    for header in envelope.headers(RELIABLE, "*"):  # else one message could come as several
+        if header not in signed:
+            raise Unsafe("what is said of its sequence is not signed")
+    identified = [header for header in envelope.headers(ADDRESSING, "MessageID") if header in signed]
+    if identified:
+        return _said(identified[0])
+    return _packed(_only(_only(security, f"{_DS}Signature"), f"{_DS}SignatureValue"))
 
 
 def token_of(envelope: Envelope, policy: SecurityPolicy) -> str | None:
@@ -234,7 +241,17 @@ def token_of(envelope: Envelope, policy: SecurityPolicy) -> str | None:
 
 
 def _nonce(token: Any) -> str:
-    return "".join((token.findtext(f"{_WSSE}Nonce") or "").split())
+    return _packed(_only(token, f"{_WSSE}Nonce"))
+
+
+def _said(element: Any) -> str:
+    """The text of an element, all of it: comments are not signed, and anyone may put one in."""
+    return str(element.xpath("string()")).strip()
+
+
+def _packed(element: Any) -> str:
+    """What an element has in base 64, in its one usual form: the same bytes can be written otherwise."""
+    return base64.b64encode(base64.b64decode("".join(_said(element).split()), validate=True)).decode()
 
 
 def _security(envelope: Envelope) -> Any:
@@ -340,10 +357,10 @@ def _check_token(token: Any, policy: SecurityPolicy, settings: Mapping[str, Any]
     wanted, password = str(settings["wss-username"]), credential(settings, "wss-password", line)
     name = (token.findtext(f"{_WSSE}Username") or "").strip()
     given = (token.findtext(f"{_WSSE}Password") or "").strip()
-    nonce = _nonce(token)
     created = (token.findtext(f"{_WSU}Created") or "").strip()
     if policy.username == "digest":
-        password = _digest(base64.b64decode(nonce, validate=True), created, password)
+        nonce = _nonce(token)
+        password = _digest(base64.b64decode(nonce), created, password)
     same = hmac.compare_digest(given.encode(), password.encode())
     if not (hmac.compare_digest(name.encode(), wanted.encode()) and same):
         raise Unsafe("the name or the password is wrong")

@@ -93,7 +93,8 @@ class SoapTransport:
         fault = None if answered.envelope is None else answered.envelope.fault()
         later = answered.status in LATER and not (fault is not None and answered.status == 500)
         if fault is not None and not later:
-            raise FaultReceived(fault, answered)
+            # Nothing that a fault brings along counts where messages are signed: it need not be.
+            raise FaultReceived(fault, answered if terms.security is None else answered._replace(envelope=None))
         if not 200 <= answered.status < 300:
             why = f"{answered.sender} answered {answered.status}{'' if fault is None else f': {fault}'}"
             raise Undelivered(why, final=not later, after_seconds=answered.retry_after)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from postroom.model.types import MessageType
+from postroom.rules.compilation.caught import caught_edits, with_places
 from postroom.rules.compilation.environment import (
     Environment,
     environment,
@@ -187,7 +188,7 @@ def property_value(value: Expression, known: Environment, type: str = "string") 
     """A value expression with our own functions in XQuery's words, behind what makes its errors be told where it is."""
     body = read(value.text, 0, len(value.text), known.prolog.namespaces, "in a value")
     edits = [Edit(call.start, call.end, "$qs:message") for call in body.calls if call.name == "qs:message"]
-    edits += [*closing_edits(body), *update_edits(body)]
+    edits += [*closing_edits(body), *update_edits(body), *caught_edits(value.text, 0, len(value.text))]
     end = len(value.text)
     if type == "boolean" and value.text.strip() in (
         "true",
@@ -226,7 +227,8 @@ def _entry_queries(program: Program, queue: str, indexes: Mapping[str, Index], m
         text = f"{prolog(mark, (), around)} {casts(types, mark)}{_catching(known, written)}\n{ours}"
         text = finished(text, known, mark)
         sources = sources_of(text, _declared(around), _valued(program, [queue], around))
-        yield Query(text, sources=sources, libraries=_libraries(known))
+        libraries = _libraries(known)
+        yield Query(with_places(text, sources, libraries), sources=sources, libraries=libraries)
 
 
 def _declared(around: Surroundings, bodies: Sequence[Body] = ()) -> list[tuple[Edited, Expression, str]]:
@@ -349,7 +351,9 @@ def _query(
     bodies = [(made, expression, rule.position.file) for rule, body in group.rules for made, expression in body.pieces]
     sources = sources_of(quick, _declared(around, group.bodies), values, bodies)
     foreign = frozenset(queue for queue in program.mentioned if _foreign(program, queue, known))
-    return Query(quick, text(careful=True), sources, group.numbers, foreign, _libraries(known), _users(group))
+    libraries = _libraries(known)
+    quick, careful = (with_places(each, sources, libraries) for each in (quick, text(careful=True)))
+    return Query(quick, careful, sources, group.numbers, foreign, libraries, _users(group))
 
 
 def _users(group: Group) -> dict[str, tuple[int, ...]]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from postroom.limits import INDEXED_CHARS_MAX
+from postroom.rules.compilation.caught import caught_edits
 from postroom.rules.compilation.environment import (
     Environment,
     call_edits,
@@ -159,7 +160,7 @@ def _value(value: Expression, rule: RuleDefinition, around: Surroundings, before
     prolog = around.environment.prolog
     body = read(value.text, 0, len(value.text), prolog.namespaces, "in a condition")
     piece = Piece(value.text, body, rule.target, prolog)
-    edits = [*closing_edits(body), *update_edits(body)]
+    edits = [*closing_edits(body), *update_edits(body), *caught_edits(value.text, 0, len(value.text))]
     for call in body.calls:
         edits += _call_edits(call, piece, around)
     end = len(value.text)
@@ -182,7 +183,7 @@ def _edits(rule: RuleDefinition, around: Surroundings, number: int, body: Body |
             done[at, closing] -= 1
         else:
             edits.append(Edit(at, at, closing))
-    edits += update_edits(body)
+    edits += [*update_edits(body), *caught_edits(text, 0, len(text))]
     piece = Piece(text, body, rule.target, prolog)
     for call in body.calls:
         edits += _call_edits(call, piece, around)
@@ -200,7 +201,8 @@ def declared(around: Surroundings, bodies: Sequence[Body] = ()) -> Edited | None
     prolog, reached = environment.prolog, environment.reached(bodies)
     edits = import_edits(prolog.imports, environment.libraries)
     for declaration, body in prolog.bodies.items():
-        edits += [*closing_edits(body), *update_edits(body)]
+        span = declaration.body if isinstance(declaration, Function) else declaration.value
+        edits += [*closing_edits(body), *update_edits(body), *caught_edits(prolog.text, *span)]
         used = isinstance(declaration, Function) and named(declaration) in reached
         piece = Piece(prolog.text, body, prolog=prolog)
         for call in body.calls:

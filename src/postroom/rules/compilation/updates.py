@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from postroom.rules.compilation.caught import with_caught
 from postroom.rules.language.body import Body, Transform, Update
 from postroom.rules.language.edits import Edit
 
@@ -52,7 +53,7 @@ def _updated(update: Update) -> Iterator[Edit]:
 
 def with_functions(text: str) -> str:
     """A query with the functions that it needs."""
-    return text.replace(PLACE, FUNCTIONS if "qs:copied(" in text else "", 1)
+    return text.replace(PLACE, f"{FUNCTIONS if 'qs:copied(' in text else ''}{with_caught(text)}", 1)
 
 
 _ERROR = """declare function qs:failed($e as function(*), $c as xs:string, $w as xs:string) as item()* {

@@ -285,7 +285,10 @@ class Program:
     def error_queues(self, queue: str, rule: str | None) -> list[str]:
         """Where an error of a message of this queue may go: the most specific first, the built-in one last."""
         defined = self.queues.get(queue)
-        made_by = self.rules.get(rule) if rule else None
+        waits = self.rules.get(defined.rule) if defined and defined.rule else None
+        if waits is not None and waits.target in self.queues:  # its messages wait here, and are of that queue
+            defined = self.queues[waits.target]
+        made_by = self.rules.get(rule) if rule else waits
         module = self.modules.get(made_by.module if made_by else defined.module if defined else "")
         levels = [
             made_by.errorqueue if made_by else None,
@@ -294,7 +297,8 @@ class Program:
             self.system.errorqueue if self.system else None,
         ]
         # An error in handling errors goes one level up, never back into the queue it came from.
-        return [*dict.fromkeys(level for level in levels if level and level != queue), SYSTEM_ERRORS]
+        own = (queue, defined.name if defined else queue)
+        return [*dict.fromkeys(level for level in levels if level and level not in own), SYSTEM_ERRORS]
 
     def every_error_queue(self) -> list[str]:
         """Every queue that may take error messages; the built-in one takes those of arcs, too."""
