@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from threading import Barrier
 
@@ -11,6 +13,7 @@ import pytest
 
 import postroom
 from postroom import Postroom
+from postroom.errors import StoreCorrupt
 from postroom.room.opening import Short, broker_name
 from postroom.room.parts import RoomPart
 
@@ -85,6 +88,18 @@ def test_a_room_that_is_closed_twice_is_closed(room: Postroom) -> None:
     room.close()
     with pytest.raises(postroom.PostroomError):
         room.count()
+
+
+def test_a_room_that_cannot_release_its_locks_is_closed_all_the_same(room: Postroom, tmp_path: Path) -> None:
+    """Damage was told by ``close``, and the store, its nodes and its files were left open."""
+    room.stations.add_node("north", str(tmp_path / "north.db"))
+    north = room._parts.network.store("north")
+    with closing(sqlite3.connect(tmp_path / "room.db")) as other, other:
+        other.execute("ALTER TABLE queues RENAME COLUMN name TO lost")
+    with pytest.raises(StoreCorrupt):
+        room.close()
+    assert room.store.stopped
+    assert north.stopped, "nor are its nodes left open"
 
 
 def test_the_broker_is_the_machine_unless_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

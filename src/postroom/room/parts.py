@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from threading import Event, RLock
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, overload
@@ -318,19 +319,26 @@ class Parts:
     def close(self) -> None:
         """Release the locks of this room and close its store; closing again does nothing."""
         made = vars(self)
-        self.verbs.close()
-        if not self.store.stopped:
+        with ExitStack() as last:  # whatever a step raises, the others are done
+            for transport in self.transports.values() if "transports" in made else ():
+                last.callback(transport.close)
+            if "network" in made:
+                last.callback(self.network.close)
+            last.callback(self._close_store)
+            self.verbs.close()
+
+    def _close_store(self) -> None:
+        made = vars(self)
+        if self.store.stopped:
+            return
+        with ExitStack() as last:
+            last.callback(self.store.close)
+            if "monitor" in made:
+                last.callback(self.monitor.close)
             if "leasing" in made:
                 self.leasing.close()
             if self.own_locks:
                 self.verbs.release_locks()
-            if "monitor" in made:
-                self.monitor.close()
-            self.store.close()
-        if "network" in made:
-            self.network.close()
-        for transport in self.transports.values() if "transports" in made else ():
-            transport.close()
 
 
 class RoomPart:
