@@ -251,6 +251,7 @@ REQUEST_KEEP_SECONDS: Final = 75.0  # a connection stays open without a request
 CONNECTIONS_MAX: Final = 12_000  # open at a time
 REQUESTS_AT_ONCE: Final = 32  # that work on the room, besides plain sends
 REQUEST_QUEUE_MAX: Final = 2_000  # that wait for it; more are refused
+WAITERS_LOOK_AT_ONCE: Final = 16  # of those who wait for a message, after a change
 FOLLOWER_EVENTS_MAX: Final = 1_000  # that a follower has not read; one that falls behind by more is cut off
 GAP_SECONDS: Final = 5.0  # on PostgreSQL, a follower waits so long for a number that is missing
 FOLLOW_LOOK_SECONDS: Final = 0.02  # between two looks for new events while anyone follows

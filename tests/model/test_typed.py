@@ -13,8 +13,8 @@ from uuid import UUID
 import pytest
 
 from postroom.errors import BodyMismatch, JsonMalformed
-from postroom.model.body import json_text
-from postroom.model.typed import fitted
+from postroom.model.body import json_text, parse_json
+from postroom.model.typed import fitted, types_within
 
 
 class Colour(Enum):
@@ -120,3 +120,64 @@ def test_models_validate_themselves() -> None:
     assert json_text(Model(2)) == '{"n":2}'
     with pytest.raises(BodyMismatch, match="n is no number"):
         fitted({"n": "x"}, Model)
+
+
+@dataclass
+class Checked:
+    share: Decimal
+    rest: Any = None
+    twice: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        if self.share > 1:
+            raise ValueError("a share is at most 1")
+
+
+def test_a_decimal_keeps_all_its_digits_and_nothing_else_becomes_one() -> None:
+    body = parse_json('{"share": 0.10000000000000000555, "rest": [1.5, {"a": 2.50}]}', exact=True)
+    read = fitted(body, Checked)
+    assert str(read.share) == "0.10000000000000000555"
+    assert repr(read.rest) == "[1.5, {'a': 2.5}]"
+    assert repr(fitted(parse_json("2.50", exact=True), float)) == "2.5"
+    assert repr(fitted(parse_json("2.50", exact=True), float | Decimal)) == "2.5"
+
+
+def test_the_place_of_a_fault_within_what_may_be_missing() -> None:
+    body = {"name": "a", "price": "much"}
+    with pytest.raises(BodyMismatch, match="/0/price: Decimal"):
+        fitted([body], list[Item] | None)
+    with pytest.raises(BodyMismatch, match="/price: Decimal"):
+        fitted(body, str | Item | None)
+    with pytest.raises(BodyMismatch, match="/: Item or Order is wanted"):
+        fitted({}, Item | Order)
+
+
+def test_what_a_dataclass_refuses_itself_does_not_fit() -> None:
+    with pytest.raises(BodyMismatch, match="/1: a share is at most 1"):
+        fitted([{"share": 1}, {"share": 2}], list[Checked])
+    with pytest.raises(BodyMismatch, match="/twice: there is no such field"):
+        fitted({"share": 1, "twice": 2}, Checked)
+
+
+def test_names_of_members_have_the_type_that_is_wanted() -> None:
+    assert fitted(json.loads(json_text({1: "x"})), dict[int, str]) == {1: "x"}
+    assert fitted({"2026-01-02": 1}, dict[date, int]) == {date(2026, 1, 2): 1}
+    with pytest.raises(BodyMismatch, match="/x: int as its name"):
+        fitted({"x": 1}, dict[int, int])
+
+
+def test_the_types_within_a_type() -> None:
+    assert {Decimal, Colour, date, int, Item} <= types_within(dict[int, Order | None])
+
+
+@pytest.mark.parametrize("kind", [bytes, list[bytes], dict[str, complex], type, tuple[int, ...] | bytes])
+def test_a_type_that_no_body_can_have(kind: Any) -> None:
+    with pytest.raises(TypeError, match="no type that a body can have"):
+        types_within(kind)
+
+
+def test_a_strict_model_takes_what_it_has_written() -> None:
+    pydantic = pytest.importorskip("pydantic")
+    Strict = pydantic.create_model("Strict", __config__={"strict": True}, day=(date, ...), point=(tuple[int, int], ...))
+    made = Strict(day=date(2026, 1, 2), point=(1, 2))
+    assert fitted(json.loads(json_text(made)), Strict) == made

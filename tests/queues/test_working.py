@@ -5,13 +5,17 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from time import monotonic, sleep
+from typing import Any
 
 import pytest
 
 import postroom
 from postroom.errors import ArgumentInvalid
+from postroom.model.body import Format
 from postroom.queues.leased import LeasedMessage
 from postroom.queues.working import Workers
 from postroom.room import Postroom
@@ -187,3 +191,47 @@ def test_what_makes_no_sense_is_refused(q: Postroom) -> None:
         Workers().worker()
     with pytest.raises(ArgumentInvalid, match="there is none"):
         q.consumers.run()
+
+
+@dataclass
+class Priced:
+    price: Decimal
+
+
+def test_a_decimal_keeps_the_digits_that_were_written(q: Postroom) -> None:
+    seen: list[Priced] = []
+
+    @q.worker("q")
+    def take(order: Priced) -> None:
+        seen.append(order)
+
+    q.send("q", '{"price": 1200.50}', format=Format.JSON)
+    assert q.drain().done == 1
+    assert [str(order.price) for order in seen] == ["1200.50"]
+
+
+def _bytes(body: bytes) -> None: ...
+def _lost(body: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+def _named(*, body: str) -> None: ...
+def _made(body: str) -> Iterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (_bytes, "_bytes, body: bytes is no type that a body can have"),
+        (_lost, "the types of _lost cannot be found: name 'Nowhere' is not defined"),
+        (_named, "_named, body: a message is given by position"),
+        (_made, "_made is a generator"),
+    ],
+)
+def test_a_function_that_can_take_no_message_is_refused_before_one_is_leased(
+    q: Postroom, function: Callable[..., Any], why: str
+) -> None:
+    q.consumers.set_policy("q", attempts=1)
+    q.worker("q")(function)
+    q.send("q", "x")
+    with pytest.raises(ArgumentInvalid, match=why):
+        q.drain()
+    assert [message.body for message in q.peek("q")] == ["x"]

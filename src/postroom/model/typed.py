@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import json
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
@@ -16,6 +17,9 @@ from uuid import UUID
 
 from postroom.errors import BodyMismatch
 
+_ANYTHING = (Any, object, None)
+_LEAVES = (str, int, float, bool, type(None))
+_COLLECTIONS = (list, tuple, set, frozenset)
 _TEXTS: dict[type, Callable[[str], Any]] = {
     datetime: datetime.fromisoformat,
     date: date.fromisoformat,
@@ -23,6 +27,45 @@ _TEXTS: dict[type, Callable[[str], Any]] = {
     UUID: UUID,
     Decimal: Decimal,
 }
+
+
+def types_within(kind: Any, known: set[Any] | None = None) -> set[Any]:
+    """The types that a type is made of, itself too; raises TypeError for one that no body can have."""
+    known = set() if known is None else known
+    if kind in known:
+        return known
+    known.add(kind)
+    for part in _parts(kind):
+        types_within(part, known)
+    return known
+
+
+def _parts(kind: Any) -> Iterable[Any]:
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType, dict, Mapping, *_COLLECTIONS):
+        return [part for part in get_args(kind) if part is not Ellipsis]
+    if is_typeddict(kind):
+        return get_type_hints(kind).values()
+    if (
+        origin is Literal
+        or kind in (*_ANYTHING, *_LEAVES, *_COLLECTIONS, *_TEXTS, dict)
+        or hasattr(kind, "model_validate")
+    ):
+        return ()
+    if isinstance(kind, type) and is_dataclass(kind):
+        return _taken(kind).values()
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return ()
+    raise TypeError(f"{getattr(kind, '__name__', kind)} is no type that a body can have")
+
+
+def loosened(value: Any) -> Any:
+    """The same with floats for decimals, as JSON is read where no type is wanted."""
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, dict):
+        return {name: loosened(item) for name, item in value.items()}
+    return [loosened(item) for item in value] if isinstance(value, list) else value
 
 
 def plain(value: Any) -> Any:
@@ -41,15 +84,18 @@ def plain(value: Any) -> Any:
 
 
 def fitted(value: Any, kind: Any, place: str = "") -> Any:
-    """A JSON value as one of a type, or a refusal that says where it is none."""
-    if kind is Any or kind is object or kind is None:
-        return value
+    """A JSON value as one of a type, or a refusal that says where it is none.
+
+    Numbers with a point may come as decimals: then what is wanted as a decimal keeps all its digits.
+    """
+    if kind in _ANYTHING:
+        return loosened(value)
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
         return _one_of(value, get_args(kind), place)
     if origin is Literal:
         return value if value in get_args(kind) else _misfit(place, f"one of {get_args(kind)}", value)
-    if origin in (list, tuple, set, frozenset) or kind in (list, tuple, set, frozenset):
+    if origin in _COLLECTIONS or kind in _COLLECTIONS:
         return _sequence(value, origin or kind, get_args(kind), place)
     if origin in (dict, Mapping) or kind is dict:
         return _mapping(value, get_args(kind), place)
@@ -67,7 +113,7 @@ def _single(value: Any, kind: Any, place: str) -> Any:
             for field in fields(kind)
             if field.default is MISSING and field.default_factory is MISSING and field.init
         }
-        return _record(value, get_type_hints(kind), required, kind, place)
+        return _record(value, _taken(kind), required, kind, place)
     if isinstance(kind, type) and issubclass(kind, Enum):
         try:
             return kind(value)
@@ -77,14 +123,25 @@ def _single(value: Any, kind: Any, place: str) -> Any:
         return _from_text(value, kind, place)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if kind in (str, int, float, bool, type(None)):
+    if kind is float and isinstance(value, Decimal):
+        return float(value)
+    if kind in _LEAVES:
         fits = isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool)
         return value if fits else _misfit(place, kind.__name__, value)
     raise TypeError(f"{kind} is no type that a body can have")
 
 
+def _taken(kind: Any) -> dict[str, Any]:
+    """The types of what a dataclass is made from, by name."""
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind) if field.init}
+
+
 def _model(value: Any, kind: Any, place: str) -> Any:
+    value = loosened(value)
     try:
+        if hasattr(kind, "model_validate_json"):  # by the rules for JSON: a strict model takes a date from a text
+            return kind.model_validate_json(json.dumps(value))
         return kind.model_validate(value)
     except ValueError as error:  # pydantic's own, which says where
         told = error.errors()[0] if hasattr(error, "errors") else {"loc": (), "msg": str(error)}
@@ -93,7 +150,7 @@ def _model(value: Any, kind: Any, place: str) -> Any:
 
 
 def _from_text(value: Any, kind: type, place: str) -> Any:
-    number = kind is Decimal and isinstance(value, (int, float)) and not isinstance(value, bool)
+    number = kind is Decimal and isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
     if not (isinstance(value, str) or number):
         _misfit(place, kind.__name__, value)
     try:
@@ -103,11 +160,15 @@ def _from_text(value: Any, kind: type, place: str) -> Any:
 
 
 def _one_of(value: Any, kinds: tuple[Any, ...], place: str) -> Any:
+    within: list[BodyMismatch] = []
     for kind in kinds:
         try:
             return fitted(value, kind, place)
-        except BodyMismatch:
-            continue
+        except BodyMismatch as refusal:
+            if not str(refusal.facts["why"]).startswith(f"{place or '/'}: "):
+                within.append(refusal)
+    if len(within) == 1:  # it was meant, and the fault is inside
+        raise within[0]
     return _misfit(place, " or ".join(getattr(kind, "__name__", str(kind)) for kind in kinds), value)
 
 
@@ -127,8 +188,20 @@ def _sequence(value: Any, origin: Any, kinds: tuple[Any, ...], place: str) -> An
 def _mapping(value: Any, kinds: tuple[Any, ...], place: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         _misfit(place, "an object", value)
-    kind = kinds[1] if len(kinds) == 2 else Any
-    return {name: fitted(item, kind, f"{place}/{name}") for name, item in value.items()}
+    named, kind = kinds if len(kinds) == 2 else (str, Any)
+    return {
+        _name(name, named, f"{place}/{name}"): fitted(item, kind, f"{place}/{name}") for name, item in value.items()
+    }
+
+
+def _name(name: str, kind: Any, place: str) -> Any:
+    """JSON has names of members as texts, also where they were numbers."""
+    if kind is not int:
+        return fitted(name, kind, place)
+    try:
+        return int(name)
+    except ValueError:
+        _misfit(place, "int as its name", name)
 
 
 def _record(
@@ -142,7 +215,11 @@ def _record(
     unknown = sorted(set(value) - set(hints))
     if unknown:
         raise BodyMismatch(type="body", why=f"{place}/{unknown[0]}: there is no such field")
-    return make(**{name: fitted(item, hints[name], f"{place}/{name}") for name, item in value.items()})
+    given = {name: fitted(item, hints[name], f"{place}/{name}") for name, item in value.items()}
+    try:
+        return make(**given)
+    except (ValueError, TypeError) as error:  # its own check, in __post_init__
+        raise BodyMismatch(type="body", why=f"{place or '/'}: {error}") from None
 
 
 def _misfit(place: str, wanted: str, value: Any) -> NoReturn:

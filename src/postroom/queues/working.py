@@ -10,23 +10,26 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from time import monotonic
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from postroom.errors import ArgumentInvalid, BodyMismatch, LeaseOver, QueueHeld, QueueLocked
 from postroom.limits import WORKER_WAIT_SECONDS, WORKERS_MAX
 from postroom.model.arguments import check_methods
+from postroom.model.body import Format, parse_json
 from postroom.model.message import Message
-from postroom.model.typed import fitted
+from postroom.model.typed import fitted, types_within
 from postroom.queues.keeping import Keeper
 from postroom.queues.leased import LeasedMessage
 from postroom.queues.leasing import Leasing
 from postroom.queues.tracing import TRACE, current_trace
 
+_ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -38,16 +41,23 @@ class Worker(NamedTuple):
     concurrency: int
     lease: float | None
 
-    def call(self, message: LeasedMessage) -> None:
+    def call(self, message: LeasedMessage, asked: Sequence[Asked]) -> None:
         """Give a message to the function: as a message, or as a value of the type that it asks for."""
         trace = message.properties.get(TRACE)
         token = current_trace.set(trace if isinstance(trace, str) else None)
         try:
-            result = self.function(*_arguments(self.function, message))
+            result = self.function(*[_given(message, one) for one in asked])
             if inspect.isawaitable(result):
                 asyncio.run(_awaited(result))
         finally:
             current_trace.reset(token)
+
+
+class Asked(NamedTuple):
+    """What a parameter of a function asks for; ``exact`` is None for the message itself."""
+
+    kind: Any
+    exact: bool | None = None  # whether its type has decimals, so that numbers keep their digits
 
 
 @dataclass
@@ -153,6 +163,7 @@ class _Lane:
         self, worker: Worker, leasing: Leasing, keeper: Keeper, progress: Progress, stop: threading.Event
     ) -> None:
         self._worker = worker
+        self._asked = _asked(worker.function)
         self._leasing = leasing
         self._keeper = keeper
         self._progress = progress
@@ -218,7 +229,7 @@ class _Lane:
         failure: BaseException | None = None
         try:
             with self._keeper.keeping(message):
-                self._worker.call(message)
+                self._worker.call(message, self._asked)
         except BaseException as error:
             failure = error
         with self._changed:
@@ -268,12 +279,36 @@ async def _awaited(result: Any) -> Any:
     return await result
 
 
-def _arguments(function: Callable[..., Any], message: LeasedMessage) -> Iterator[Any]:
-    """What a function is given: for each parameter the message or, by its type, the body."""
-    hints = get_type_hints(function)
-    for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.default is not inspect.Parameter.empty:
-            continue
-        kind = hints.get(name, Message)
-        whole = isinstance(kind, type) and issubclass(kind, Message)
-        yield message if whole else fitted(message.value, kind)
+def _asked(function: Callable[..., Any]) -> tuple[Asked, ...]:
+    """What a function is given, found out before anything is leased for it."""
+    name = getattr(function, "__name__", type(function).__name__)
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ArgumentInvalid(argument="worker", why=f"{name} is a generator: calling it does no work")
+    try:
+        hints = get_type_hints(function)
+    except Exception as error:
+        why = f"the types of {name} cannot be found: {error}; they must be names of its module"
+        raise ArgumentInvalid(argument="worker", why=why) from None
+    return tuple(
+        _asked_as(f"{name}, {parameter.name}", hints.get(parameter.name, Message), parameter)
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.default is inspect.Parameter.empty and parameter.kind not in _ANY_NUMBER
+    )
+
+
+def _asked_as(what: str, kind: Any, parameter: inspect.Parameter) -> Asked:
+    if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+        raise ArgumentInvalid(argument="worker", why=f"{what}: a message is given by position")
+    if isinstance(kind, type) and issubclass(kind, Message):
+        return Asked(kind)
+    try:
+        return Asked(kind, Decimal in types_within(kind))
+    except Exception as error:
+        raise ArgumentInvalid(argument="worker", why=f"{what}: {error}") from None
+
+
+def _given(message: LeasedMessage, asked: Asked) -> Any:
+    if asked.exact is None:
+        return message
+    is_json = message.format is Format.JSON
+    return fitted(parse_json(message.body, exact=True) if asked.exact and is_json else message.value, asked.kind)

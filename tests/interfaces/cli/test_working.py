@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from time import monotonic, sleep
 
+import pytest
 from tests.interfaces import shapes
 
 from ..conftest import Run
@@ -38,6 +39,26 @@ def test_workers_of_a_module_work_until_idle(run: Run, tmp_path: Path) -> None:
     assert run("work", "shop_idle:workers", "--until-idle", "--json").json["lost_count"] == 0
     for odd in ("shop_idle", "nowhere:workers", "shop_idle:handle"):
         assert "argument-invalid" in run("work", odd).err
+
+
+@pytest.mark.parametrize(
+    ("text", "app", "why"),
+    [
+        ("", "../shop_broken:workers", "it is not MODULE:NAME"),
+        ("", ".shop_broken:workers", "it is not MODULE:NAME"),
+        ("def (", "shop_unread:workers", "invalid syntax (shop_unread.py, line 1)"),
+        ("x = 1\n{}[x]", "shop_failing:workers", "shop_failing.py, line 2)"),
+    ],
+)
+def test_a_module_that_cannot_be_loaded_is_refused_with_its_place(
+    run: Run, tmp_path: Path, text: str, app: str, why: str
+) -> None:
+    (tmp_path / f"{app.partition(':')[0].strip('./')}.py").write_text(text)
+    run("queue", "create", "orders")
+    refused = run("work", app)
+    assert refused.code != 0
+    assert refused.err.startswith("postroom: argument-invalid: ")
+    assert why in refused.err
 
 
 def test_a_signal_loads_the_module_again_or_ends_it_gracefully(run: Run, tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ import pytest
 
 import postroom
 from postroom.errors import MethodUnknown
+from postroom.interfaces.http import app
+from postroom.interfaces.http.handover import HandOver
 
 from .conftest import Served
 
@@ -56,6 +58,30 @@ def test_a_receive_waits_and_is_woken_by_a_send_of_another_process_or_request(se
         assert client.post("/queues/orders/receive", json={"wait": 0.3}).json()["message"] is None
         assert monotonic() - began >= 0.3
         assert client.post("/queues/orders/receive", json={"wait": 1e6}).status_code == 400
+
+
+def test_whoever_waits_is_not_refused_because_many_wait(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    served.room.queues.create("orders")
+    served.room.queues.create("others")
+    looked: list[HandOver] = []
+    attempt = HandOver.attempt
+
+    def noted(handing: HandOver) -> None:
+        attempt(handing)
+        looked.append(handing)
+
+    monkeypatch.setattr(HandOver, "attempt", noted)
+    many = 12
+    with served.client() as client, ThreadPoolExecutor(many) as pool:
+        waiting = [pool.submit(client.post, "/queues/orders/receive", json={"wait": 20}) for _ in range(many)]
+        while len(looked) < many:
+            sleep(0.01)
+        monkeypatch.setattr(app, "REQUEST_QUEUE_MAX", 3)  # more than that wait, and look again at once
+        served.room.send("others", "it is for nobody who waits")
+        served.room.send_many("orders", [str(number) for number in range(many)])
+        answers = [one.result() for one in waiting]
+    assert [answer.status_code for answer in answers] == [200] * many
+    assert {answer.json()["message"]["body"] for answer in answers} == {str(number) for number in range(many)}
 
 
 def test_followers_get_what_comes_and_resume_where_they_were(served: Served) -> None:

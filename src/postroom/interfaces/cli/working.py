@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -72,13 +73,17 @@ def _found(app: str) -> Any:
     from postroom.queues.working import Workers
 
     module, colon, name = app.partition(":")
-    if not colon or not module or not name:
+    if not colon or not name or not all(part.isidentifier() for part in module.split(".")):
         raise ArgumentInvalid(argument=app, why="it is not MODULE:NAME")
     sys.path.insert(0, os.getcwd())
     try:
         value = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, SyntaxError) as error:
         raise ArgumentInvalid(argument=app, why=str(error)) from error
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        why = f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"
+        raise ArgumentInvalid(argument=app, why=why) from error
     if not isinstance(value, Workers):
         raise ArgumentInvalid(argument=app, why="it is no postroom.Workers")
     return value

@@ -41,6 +41,7 @@ from postroom.interfaces.http.audit import NOTED, Audit, address
 from postroom.interfaces.http.events import Changes, Tail
 from postroom.interfaces.http.handover import HandOver
 from postroom.interfaces.http.held import HeldSpheres
+from postroom.interfaces.http.looks import Looks
 from postroom.interfaces.http.metrics import Measured, Numbers
 from postroom.interfaces.http.mounted import Mounted
 from postroom.interfaces.http.operation import Need, Operation
@@ -117,6 +118,7 @@ class Interface:
         self._callers = Callers(room)
         self._others: dict[str, Verbs] = {}
         self._pool = RequestThreads(REQUESTS_AT_ONCE, "postroom-request")
+        self._looks = Looks(self._pool)
         self._inside_now = 0
         self._stopping = False
         self._stop_by = 0.0
@@ -439,6 +441,7 @@ class Interface:
             raise ArgumentInvalid(argument="wait", why=f"seconds from 0 to {LONG_POLL_SECONDS_MAX:.0f}")
         gone, queue = asyncio.ensure_future(disconnect(request.receive)), request.arguments.get("queue")
         again = partial(self._confirm, request, dict(request.arguments))
+        question = calls.question(request.operation, request.arguments, request.headers)
         take = calls.taking(request.operation, request.arguments, request.caller)
         if request.operation.part == "sphere":
             held = await self.inside(
@@ -447,7 +450,8 @@ class Interface:
             take = calls.in_sphere(held, request.operation, request.arguments)
         handing = HandOver(take, gone, partial(self._answer, request, ends=False), again)
         try:
-            await self._wait_for(handing, gone, monotonic() + wait, partial(calls.pause, request.caller.room, queue))
+            pause = partial(calls.pause, request.caller.room, queue)
+            await self._wait_for(handing, gone, monotonic() + wait, pause, question)
             if handing.written:  # it is final now: the client need not wait any more
                 await request.send({"type": "http.response.body", "body": b""})
             elif not gone.done():
@@ -466,19 +470,29 @@ class Interface:
         self._callers.confirm(authorization, request.rights, allow)
 
     async def _wait_for(
-        self, handing: HandOver, gone: asyncio.Future[bool], end: float, pause: Callable[[], float]
+        self, handing: HandOver, gone: asyncio.Future[bool], end: float, pause: Callable[[], float], question: Hashable
     ) -> None:
-        while not gone.done():
-            armed: asyncio.Future[bool] = asyncio.ensure_future(self._changes.arm().wait())
-            try:
-                await self.inside(handing.attempt)
-                left = end - monotonic()
-                if handing.written or left <= 0 or self._stopping:
-                    return
-                left = min(left, await self.inside(pause))
-                await asyncio.wait([armed, gone], timeout=left, return_when="FIRST_COMPLETED")
-            finally:
-                armed.cancel()
+        looks, armed = self._looks, self._changes.arm()
+
+        def is_over() -> bool:
+            return handing.written or gone.done() or self._stopping or monotonic() >= end
+
+        await self.inside(handing.attempt)
+        if is_over():
+            return
+        async with looks.turn:
+            quiet = await looks.quiet(question, armed, pause, handing.outcome)
+        while not is_over():
+            by_change = await _changed(armed, gone, min(end, quiet.until) - monotonic())
+            async with looks.turn:
+                armed = self._changes.arm()
+                known = looks.known(question, armed) if by_change else None
+                if known is None:
+                    await looks.one(handing.attempt)
+                    if is_over():
+                        return
+                    known = await looks.quiet(question, armed, pause, handing.outcome)
+                quiet, handing.outcome = known, known.outcome
 
     # --- without a token ---
 
@@ -491,6 +505,16 @@ class Interface:
         if path == "/openapi.json":
             return 200, openapi.text()
         return pages.find(path)
+
+
+async def _changed(armed: asyncio.Event, gone: asyncio.Future[bool], seconds: float) -> bool:
+    """Wait for a change; False if the client has gone, or the time is over."""
+    changed: asyncio.Future[bool] = asyncio.ensure_future(armed.wait())
+    try:
+        await asyncio.wait([changed, gone], timeout=max(0.0, seconds), return_when="FIRST_COMPLETED")
+        return changed.done()
+    finally:
+        changed.cancel()
 
 
 def _status(operation: Operation) -> int:

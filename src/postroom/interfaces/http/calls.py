@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +169,13 @@ def in_sphere(held: HeldSphere, operation: Operation, arguments: dict[str, Any])
 def pause(room: Postroom, queue: tuple[str, ...] | None) -> float:
     """How long nothing can happen in a queue that wakes nobody: a lease ends, or a message is due."""
     return WAIT_SECONDS_MAX if queue is None else room._parts.leasing.pause(queue)
+
+
+def question(operation: Operation, arguments: Mapping[str, Any], headers: Mapping[str, str]) -> Hashable:
+    """The same for all who wait for the same with the same token, so that one may look for all of them."""
+    if operation.name not in TAKING or operation.part == "sphere":
+        return None
+    return headers.get("authorization", ""), operation.name, repr(sorted(arguments.items()))
 
 
 def _one(messages: list[LeasedMessage]) -> Leased:

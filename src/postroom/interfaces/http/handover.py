@@ -31,9 +31,9 @@ class HandOver:
         confirm: Callable[[], None],
     ) -> None:
         self.written = False
+        self.outcome: Any = None  # of the last attempt
         self._confirm = confirm
         self._waited = False
-        self._outcome: Any = None
         self._take = take
         self._gone = gone
         self._write = write
@@ -44,15 +44,15 @@ class HandOver:
             self._confirm()
         self._waited = True
         try:
-            self._outcome = self._take(self._deliver)
+            self.outcome = self._take(self._deliver)
         except OBSTACLES as obstacle:
-            self._outcome = obstacle
+            self.outcome = obstacle
 
     def nothing(self) -> Any:
         """What is said if there was nothing to the end."""
-        if isinstance(self._outcome, OBSTACLES):
-            raise self._outcome
-        return self._outcome
+        if isinstance(self.outcome, OBSTACLES):
+            raise self.outcome
+        return self.outcome
 
     def _deliver(self, result: Any) -> None:
         try:
