@@ -38,12 +38,12 @@ class Worker(NamedTuple):
     concurrency: int
     lease: float | None
 
-    def call(self, message: LeasedMessage) -> None:
+    def call(self, message: LeasedMessage, room: object = None) -> None:
         """Give a message to the function: as a message, or as a value of the type that it asks for."""
         trace = message.properties.get(TRACE)
         token = current_trace.set(trace if isinstance(trace, str) else None)
         try:
-            result = self.function(*_arguments(self.function, message))
+            result = self.function(*_arguments(self.function, message, room))
             if inspect.isawaitable(result):
                 asyncio.run(_awaited(result))
         finally:
@@ -83,7 +83,8 @@ class Workers:
     def worker(self, *queue: str, concurrency: int = 1, lease: float | None = None) -> Callable[[F], F]:
         """A decorator: the function works on messages of a queue, up to ``concurrency`` at a time.
 
-        It gets the message, if its parameter says so or says nothing; else the body as a value of the parameter's type.
+        It gets the message, if its parameter says so or says nothing; the room, if a parameter is a ``Postroom``; else
+        the body as a value of the parameter's type.
         """
         if not 1 <= concurrency <= WORKERS_MAX:
             raise ArgumentInvalid(argument="concurrency", why=f"1 to {WORKERS_MAX}")
@@ -100,8 +101,16 @@ class Workers:
 class Pool:
     """Runs workers until it is stopped, or until nothing is left."""
 
-    def __init__(self, leasing: Leasing, keeper: Keeper, workers: list[Worker], tick: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        leasing: Leasing,
+        keeper: Keeper,
+        workers: list[Worker],
+        tick: Callable[[], object],
+        room: object = None,
+    ) -> None:
         self._leasing = leasing
+        self._room = room  # for functions that ask for it
         self._tick = tick  # is called now and then
         self._keeper = keeper
         self._workers = workers
@@ -116,7 +125,10 @@ class Pool:
         """Work until stopped; ``until_idle`` ends when the queues have nothing to give out now."""
         if not self._workers:
             raise ArgumentInvalid(argument="workers", why="there is none; decorate a function with worker(QUEUE)")
-        lanes = [_Lane(worker, self._leasing, self._keeper, self.progress, self._stop) for worker in self._workers]
+        lanes = [
+            _Lane(worker, self._leasing, self._keeper, self.progress, self._stop, self._room)
+            for worker in self._workers
+        ]
         threads = [
             threading.Thread(target=lane.run, args=(until_idle,), name=f"worker {n}") for n, lane in enumerate(lanes)
         ]
@@ -150,9 +162,16 @@ class _Lane:
     """One worker at work: leases for it, and ends what its calls have ended."""
 
     def __init__(
-        self, worker: Worker, leasing: Leasing, keeper: Keeper, progress: Progress, stop: threading.Event
+        self,
+        worker: Worker,
+        leasing: Leasing,
+        keeper: Keeper,
+        progress: Progress,
+        stop: threading.Event,
+        room: object,
     ) -> None:
         self._worker = worker
+        self._room = room
         self._leasing = leasing
         self._keeper = keeper
         self._progress = progress
@@ -218,7 +237,7 @@ class _Lane:
         failure: BaseException | None = None
         try:
             with self._keeper.keeping(message):
-                self._worker.call(message)
+                self._worker.call(message, self._room)
         except BaseException as error:
             failure = error
         with self._changed:
@@ -268,12 +287,16 @@ async def _awaited(result: Any) -> Any:
     return await result
 
 
-def _arguments(function: Callable[..., Any], message: LeasedMessage) -> Iterator[Any]:
-    """What a function is given: for each parameter the message or, by its type, the body."""
+def _arguments(function: Callable[..., Any], message: LeasedMessage, room: object) -> Iterator[Any]:
+    """What a function is given: for each parameter the message, the room or, by its type, the body."""
     hints = get_type_hints(function)
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.default is not inspect.Parameter.empty:
             continue
         kind = hints.get(name, Message)
-        whole = isinstance(kind, type) and issubclass(kind, Message)
-        yield message if whole else fitted(message.value, kind)
+        if isinstance(kind, type) and issubclass(kind, Message):
+            yield message
+        elif room is not None and kind is not object and kind in type(room).__mro__:
+            yield room
+        else:
+            yield fitted(message.value, kind)
