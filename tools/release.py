@@ -1,4 +1,4 @@
-"""Makes a release in dist/: sdist, wheel, a software bill of materials and checksums.."""
+"""Makes a release in dist/: sdist, wheel, a software bill of materials and checksums."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import json
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -37,6 +39,8 @@ def build() -> list[Path]:
         subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
     (sdist,) = DIST.glob("postroom-*.tar.gz")
     _settle(sdist)
+    (wheel,) = DIST.glob("postroom-*.whl")
+    _settle_wheel(wheel)
     return sorted(DIST.glob("postroom-*"))
 
 
@@ -52,6 +56,17 @@ def _settle(sdist: Path) -> None:
                 member.pax_headers = {}
                 target.addfile(member, content)
     sdist.write_bytes(gzip.compress(plain.getvalue(), mtime=0))
+
+
+def _settle_wheel(wheel: Path) -> None:
+    """Write a wheel anew with modes that do not depend on the umask of whoever made it, or took the clone."""
+    with zipfile.ZipFile(wheel) as source:
+        members = [(member, source.read(member)) for member in source.infolist()]
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as target:
+        for member, content in members:
+            mode = 0o755 if member.external_attr >> 16 & 0o100 else 0o644
+            member.external_attr = (stat.S_IFREG | mode) << 16
+            target.writestr(member, content)
 
 
 def bill(version: str) -> dict[str, object]:

@@ -184,6 +184,31 @@ def test_a_worker_killed_half_way_loses_and_doubles_nothing(url: str) -> None:
         sound(room)
 
 
+def test_workers_that_were_made_before_the_room_get_it(q: Postroom) -> None:
+    q.queues.create("next")
+    workers = Workers()
+
+    @workers.worker("q")
+    def thank(order: Order, room: Postroom) -> None:
+        room.send("next", f"thanks for {order.n}")
+
+    q.send("q", Order(3))
+    assert q.drain(workers).done == 1
+    assert [message.body for message in q.peek("next")] == ["thanks for 3"]
+
+
+def test_a_parameter_of_any_object_gets_the_body(q: Postroom) -> None:
+    seen: list[object] = []
+
+    @q.worker("q")
+    def look(body: object) -> None:
+        seen.append(body)
+
+    q.send("q", {"n": 4})
+    assert q.drain().done == 1
+    assert seen == [{"n": 4}]
+
+
 def test_what_makes_no_sense_is_refused(q: Postroom) -> None:
     with pytest.raises(ArgumentInvalid, match="concurrency"):
         q.worker("q", concurrency=0)

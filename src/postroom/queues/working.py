@@ -54,10 +54,11 @@ class Worker(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a parameter of a function asks for; ``exact`` is None for the message itself."""
+    """What a parameter of a function asks for: a body of a type, or else the room, or else the message itself."""
 
     kind: Any
-    exact: bool | None = None  # whether its type has decimals, so that numbers keep their digits
+    exact: bool | None = None  # of a body: whether its type has decimals, so that numbers keep their digits
+    room: object = None
 
 
 @dataclass
@@ -93,7 +94,8 @@ class Workers:
     def worker(self, *queue: str, concurrency: int = 1, lease: float | None = None) -> Callable[[F], F]:
         """A decorator: the function works on messages of a queue, up to ``concurrency`` at a time.
 
-        It gets the message, if its parameter says so or says nothing; else the body as a value of the parameter's type.
+        It gets the message, if its parameter says so or says nothing; the room, if a parameter is a ``Postroom``; else
+        the body as a value of the parameter's type.
         """
         if not 1 <= concurrency <= WORKERS_MAX:
             raise ArgumentInvalid(argument="concurrency", why=f"1 to {WORKERS_MAX}")
@@ -110,8 +112,16 @@ class Workers:
 class Pool:
     """Runs workers until it is stopped, or until nothing is left."""
 
-    def __init__(self, leasing: Leasing, keeper: Keeper, workers: list[Worker], tick: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        leasing: Leasing,
+        keeper: Keeper,
+        workers: list[Worker],
+        tick: Callable[[], object],
+        room: object = None,
+    ) -> None:
         self._leasing = leasing
+        self._room = room  # for functions that ask for it
         self._tick = tick  # is called now and then
         self._keeper = keeper
         self._workers = workers
@@ -126,7 +136,10 @@ class Pool:
         """Work until stopped; ``until_idle`` ends when the queues have nothing to give out now."""
         if not self._workers:
             raise ArgumentInvalid(argument="workers", why="there is none; decorate a function with worker(QUEUE)")
-        lanes = [_Lane(worker, self._leasing, self._keeper, self.progress, self._stop) for worker in self._workers]
+        lanes = [
+            _Lane(worker, self._leasing, self._keeper, self.progress, self._stop, self._room)
+            for worker in self._workers
+        ]
         threads = [
             threading.Thread(target=lane.run, args=(until_idle,), name=f"worker {n}") for n, lane in enumerate(lanes)
         ]
@@ -160,10 +173,16 @@ class _Lane:
     """One worker at work: leases for it, and ends what its calls have ended."""
 
     def __init__(
-        self, worker: Worker, leasing: Leasing, keeper: Keeper, progress: Progress, stop: threading.Event
+        self,
+        worker: Worker,
+        leasing: Leasing,
+        keeper: Keeper,
+        progress: Progress,
+        stop: threading.Event,
+        room: object,
     ) -> None:
         self._worker = worker
-        self._asked = _asked(worker.function)
+        self._asked = _asked(worker.function, room)
         self._leasing = leasing
         self._keeper = keeper
         self._progress = progress
@@ -279,7 +298,7 @@ async def _awaited(result: Any) -> Any:
     return await result
 
 
-def _asked(function: Callable[..., Any]) -> tuple[Asked, ...]:
+def _asked(function: Callable[..., Any], room: object) -> tuple[Asked, ...]:
     """What a function is given, found out before anything is leased for it."""
     name = getattr(function, "__name__", type(function).__name__)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
@@ -290,17 +309,19 @@ def _asked(function: Callable[..., Any]) -> tuple[Asked, ...]:
         why = f"the types of {name} cannot be found: {error}; they must be names of its module"
         raise ArgumentInvalid(argument="worker", why=why) from None
     return tuple(
-        _asked_as(f"{name}, {parameter.name}", hints.get(parameter.name, Message), parameter)
+        _asked_as(f"{name}, {parameter.name}", hints.get(parameter.name, Message), parameter, room)
         for parameter in inspect.signature(function).parameters.values()
         if parameter.default is inspect.Parameter.empty and parameter.kind not in _ANY_NUMBER
     )
 
 
-def _asked_as(what: str, kind: Any, parameter: inspect.Parameter) -> Asked:
+def _asked_as(what: str, kind: Any, parameter: inspect.Parameter, room: object) -> Asked:
     if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
         raise ArgumentInvalid(argument="worker", why=f"{what}: a message is given by position")
     if isinstance(kind, type) and issubclass(kind, Message):
         return Asked(kind)
+    if room is not None and kind is not object and kind in type(room).__mro__:
+        return Asked(kind, room=room)
     try:
         return Asked(kind, Decimal in types_within(kind))
     except Exception as error:
@@ -309,6 +330,6 @@ def _asked_as(what: str, kind: Any, parameter: inspect.Parameter) -> Asked:
 
 def _given(message: LeasedMessage, asked: Asked) -> Any:
     if asked.exact is None:
-        return message
+        return message if asked.room is None else asked.room
     is_json = message.format is Format.JSON
     return fitted(parse_json(message.body, exact=True) if asked.exact and is_json else message.value, asked.kind)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, TypedDict, Unpack
+from weakref import ref
 
 from postroom.errors import ArgumentInvalid
 from postroom.limits import LEASES_SHOWN
@@ -25,8 +26,9 @@ from postroom.store.tables.schedules import Schedule
 class RoomConsumers(RoomPart):
     """Leasing messages, working on them, and deciding how queues deliver."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, room: object) -> None:
         super().__init__(parts)
+        self._room = ref(room)  # a room that nobody holds any more is closed at once
         self._pools: set[Pool] = set()
 
     def receive_many(
@@ -107,8 +109,9 @@ class RoomConsumers(RoomPart):
         """A decorator: the function works on messages of a queue, up to ``concurrency`` at a time, while ``run`` runs.
 
         It gets the message; or, if its parameter has another type, the body as a value of that type: a dataclass, a
-        TypedDict, a pydantic model, a list of them, and so on. A body that does not fit goes to the dead letters.
-        Coroutine functions are awaited. A message is done when the function returns, and has failed if it raises.
+        TypedDict, a pydantic model, a list of them, and so on. A body that does not fit goes to the dead letters. A
+        parameter whose type is ``Postroom`` gets this room. Coroutine functions are awaited. A message is done when the
+        function returns, and has failed if it raises.
         """
         return self._parts.workers.worker(*queue, concurrency=concurrency, lease=lease)
 
@@ -121,16 +124,17 @@ class RoomConsumers(RoomPart):
     ) -> Progress:
         """Let workers work until ``stop`` is called; ``until_idle`` until the queues have nothing to give out now."""
         chosen = self._parts.workers if workers is None else workers
-        pool = Pool(self._parts.leasing, self._parts.keeper, chosen.workers, self._parts.scheduling.fire)
+        fire = self._parts.scheduling.fire
+        pool = Pool(self._parts.leasing, self._parts.keeper, chosen.workers, fire, self._room())
         self._pools.add(pool)
         try:
             return pool.run(until_idle=until_idle, report=report)
         finally:
             self._pools.discard(pool)
 
-    def drain(self) -> Progress:
-        """Let workers work until nothing is left to give out; for tests."""
-        return self.run(until_idle=True)
+    def drain(self, workers: Workers | None = None) -> Progress:
+        """Let workers of this room, or these, work until nothing is left to give out; for tests."""
+        return self.run(until_idle=True, workers=workers)
 
     def stop(self) -> None:
         """Let workers end what they have begun, and lease nothing more."""

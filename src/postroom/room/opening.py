@@ -121,7 +121,7 @@ class Postroom:
     def consumers(self) -> RoomConsumers:
         from postroom.room.consumers import RoomConsumers
 
-        return RoomConsumers(self._parts)
+        return RoomConsumers(self._parts, self)
 
     @Once
     def flows(self) -> RoomFlows:

@@ -28,6 +28,8 @@ def test_a_user_gets_a_grant_and_a_token_and_loses_both(run: Run, monkeypatch: p
     assert run("token", "create", "ann", "desktop").out.startswith("postroom_")
     listed = run("token", "list", "--json").json["tokens"]
     assert [token["name"] for token in listed] == ["laptop", "desktop"]
+    assert [token["name"] for token in run("token", "list", "ann", "--json").json["tokens"]] == ["laptop", "desktop"]
+    assert run("token", "list", "ben", "--json").json["tokens"] == []
     assert made["token"] not in run("token", "list").out
     assert run("token", "revoke", listed[0]["id"]).code == 0
     assert run("token", "revoke", listed[1]["id"], "--json").json["id"] == listed[1]["id"]
@@ -57,3 +59,16 @@ def test_a_password_comes_from_a_file_and_sessions_end_by_command(run: Run, tmp_
     (tmp_path / "empty.txt").write_text("\n")
     assert "argument-invalid" in run("user", "add", "ben", "--password-file", "empty.txt").err
     assert run("user", "list").out == "ann\n"
+
+
+def test_a_grant_for_what_is_not_there_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POSTROOM_PASSWORD", "secret")
+    assert run("queue", "create", "orders").code == 0
+    assert run("station", "add", "Jane").code == 0
+    assert run("user", "add", "ann").code == 0
+    for verb, name, kind in (("send", "ordres", "queue"), ("publish", "Trade", "space"), ("work", "Jan", "station")):
+        granted = run("grant", "add", "ann", verb, name)
+        assert (granted.code, granted.out) == (0, f"ann {verb} {name}: granted\n")
+        assert granted.err.startswith(f"there is no {kind} {name} yet")
+    for known in (("send", "orders"), ("work", "Jane"), ("look", "station:Jane"), ("operate", "*"), ("load",)):
+        assert run("grant", "add", "ann", *known).err == ""

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from postroom.errors import QueueUnknown
 from postroom.interfaces.cli import flows, output
 from postroom.interfaces.cli.context import Commands, opened, settings
 from postroom.limits import SECRET_CHARS_MAX
 from postroom.model.paths import text_of
+from postroom.room.identity import EVERYTHING, VERBS
+
+if TYPE_CHECKING:
+    from postroom.room import Postroom
 
 grant_app = Commands(help="What users may do through a server.")
 token_app = Commands(help="Tokens, by which programs show who they act for.")
@@ -112,7 +117,26 @@ def grant_add(user: UserArgument, verb: VerbArgument, object: ObjectArgument = "
     """
     with opened() as it:
         added = it.access.grant(user, verb, object)
+        missing = _missing(it, verb, object)
     _tell(user, verb, object, added, "granted" if added else "granted already")
+    if missing is not None:
+        output.note(f"there is no {missing} {object} yet; the grant is for the time when there is one")
+
+
+def _missing(it: Postroom, verb: str, object: str) -> str | None:
+    """What an object would be that is not there: a grant may come before its queue, but a name may be mistyped, too."""
+    kind = VERBS[verb]
+    if object == EVERYTHING or ":" in object:  # a place of a station, a meta-space
+        return None
+    if kind == "station":
+        return None if object in it.stations.all() else kind
+    if kind not in ("queue", "space"):
+        return None
+    try:
+        it.queues.count(object)
+    except QueueUnknown:
+        return kind
+    return None
 
 
 @grant_app.command("remove")
@@ -200,15 +224,20 @@ def token_create(
 
 
 @token_app.command("list")
-def token_list() -> None:
+def token_list(
+    user: Annotated[
+        str | None, typer.Argument(metavar="USER", help="Only those of this user.", show_default=False)
+    ] = None,
+) -> None:
     """List tokens, without their secrets.
 
     \b
-    Example:
+    Examples:
       postroom token list
+      postroom token list ann
     """
     with opened() as it:
-        tokens = it.access.tokens()
+        tokens = [token for token in it.access.tokens() if user is None or token.principal == user]
     if settings.json:
         output.as_json({"tokens": [token.as_dict() for token in tokens]})
         return

@@ -459,7 +459,7 @@ class RemoteRoom(Postroom):
         self.lock = RLock()
         self.url = self._link.url
         self.queues = RemoteQueues(parts)
-        self.consumers = RemoteConsumers(parts)
+        self.consumers = RemoteConsumers(parts, self)
         self.journal = RemoteJournal(parts)
         self.definitions = RemoteDefinitions(parts)
         self.operations = RemoteOperations(parts)
