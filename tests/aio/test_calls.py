@@ -22,7 +22,7 @@ async def main() -> None:
         received: postroom.Received = await room.receive("orders", wait=5)
         leased = await room.receive("orders", lease=30, where="total > 100")
         if leased.message is not None:
-            done: None = await leased.message.done()
+            await leased.message.done()
         async with room.work("orders") as message:
             if message is not None:
                 attempts: int = message.attempts
