@@ -32,6 +32,7 @@ def test_a_message_is_leased_and_ended_by_its_number(run: Run) -> None:
     assert run("move", "orders", "--to", "orders.dead", "--limit", "1").out == "moved: 1\n"
     assert run("purge", "orders", stdin="n\n").code == 1
     assert run("purge", "orders", "--yes").out == "deleted: 1\n"
+    assert run("purge", "orders").out == "deleted: 0\n", "of nothing, nobody is asked"
     assert run("receive", "orders", "--lease", "5", "--or-fail").code == 3
 
 

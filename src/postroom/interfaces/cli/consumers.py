@@ -187,7 +187,8 @@ def purge(
     """
     with opened() as it:
         count = it.consumers.purge(*queue, dry=True).count
-        if not (yes or dry_run) and not typer.confirm(f"delete {count} message(s) of {' '.join(queue)}?", err=True):
+        asks = count and not (yes or dry_run)
+        if asks and not typer.confirm(f"delete {count} message(s) of {' '.join(queue)}?", err=True):
             raise typer.Exit(1)
         gone = it.consumers.purge(*queue, dry=dry_run)
     _show(gone, "would be deleted" if dry_run else "deleted")
