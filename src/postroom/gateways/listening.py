@@ -16,7 +16,7 @@ Place = tuple[str, int]
 
 
 class Served(Protocol):
-    """What has the servers of a room."""
+    """Makes the HTTP application and the mail server that are run here."""
 
     def http_app(self) -> Any: ...
 

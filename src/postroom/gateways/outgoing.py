@@ -312,7 +312,7 @@ def _failure(cause: object, outcome: Outcome) -> Failure:
 
 
 def _taken(tx: Transaction, queue: Queue, stored: Stored, effect: Effect, outcome: str, *, failed: bool) -> Take | None:
-    """The message is processed, unless who watches its queue has made it so, or will; its history says it was sent."""
+    """Mark a sent message as processed and say so in its history. If rules watch its queue, the engine does that."""
     if stored.processed is not None or tx.messages.is_reserved(stored.key) or tx.messages.is_set_aside(stored.key):
         return None
     if tx.queues.watcher(queue) is not None:  # a step may have it in hand, and takes it

@@ -1,4 +1,7 @@
-"""The transport SMTP: a mail for each message. Its Message-ID is the number of the message at every attempt."""
+"""The transport SMTP: a mail for each message. Its Message-ID is the number of the message at every attempt.
+
+When there is another attempt is decided for all transports in ``outgoing.py`` and ``engine/dispatch.py``.
+"""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _make_few(tx: Transaction, queue: Queue, policy: Policy, count: int) -> None
 
 
 def _make_light(tx: Transaction, queue: Queue, policy: Policy, drafts: Sequence[Draft]) -> None:
-    """The same for the bytes of bodies."""
+    """Keep to ``max_bytes``: refuse, or move the oldest to the dead letters."""
     if policy.max_bytes is None:
         return
     arrivals, coming = tx.counts.newest(queue), sum(len(draft.body.encode()) for draft in drafts)

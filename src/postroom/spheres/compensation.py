@@ -3,7 +3,8 @@
 An owner has ended if its process or thread is known to be gone, or if its heartbeat has not changed for a check
 interval; for several intervals if its thread is known to run, because a long call in C stops its heartbeat, too. Clocks
 of other machines are not compared. The engine writes at every check: if the store makes it wait, owners could not write
-their heartbeats either, and get a new interval. Any number of engines may run, because a token moves once.
+their heartbeats either, and get a new interval. Any number of engines may run, because a token moves once. What is
+withdrawn and what is sent is decided in ``outcome.py``.
 """
 
 from __future__ import annotations

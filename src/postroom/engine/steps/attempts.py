@@ -56,7 +56,7 @@ class Tries(NamedTuple):
     def each(
         self, groups: Iterator[Mapping[int, Effects]], arrivals: Sequence[Arrival]
     ) -> Iterator[Mapping[int, Effects]]:
-        """The same of all messages of a step. Who has seen the error of one that is tried again is left out."""
+        """``judged`` for every message of a step. Who has read the error of one that is tried again is left out."""
         by_order = {arrival.order: arrival for arrival in arrivals}
         for group in groups:
             judged = {

@@ -74,7 +74,7 @@ class Index:
         return Pairs(events[order], arcs[order])
 
     def _ranges(self, codes: Mapping[Path, Numbers], count: int) -> list[Pairs]:
-        """Candidates of arcs that have ranges alone: for each by the path on which the fewest events are in range."""
+        """Candidate pairs for arcs that have only ranges: each arc uses the path with the fewest events in range."""
         if not self._by_range:
             return []
         arcs = np.array(self._by_range)

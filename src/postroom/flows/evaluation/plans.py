@@ -1,7 +1,7 @@
 """Arcs on Spark: the graph behind a space is planned once, and every step sends its events through that plan.
 
 Planning takes a hundred times as long as a small step. So a plan begins with a task that takes the events that its job
-is given.
+is given. An arc becomes columns in ``dataflow.py``, an expression SQL in ``flows/language/sql.py``.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def events_of(arrivals: Sequence[Arrival]) -> pa.RecordBatch:
 
 
 def keys_of(arrivals: Sequence[Arrival]) -> pa.RecordBatch:
-    """The same, for executors that read them in the store."""
+    """Numbers and keys of events, for executors that read the bodies in the store."""
     return _rows(_KEY, [arrival.order for arrival in arrivals], [arrival.key for arrival in arrivals])
 
 

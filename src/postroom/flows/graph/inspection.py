@@ -210,7 +210,7 @@ def explain(room_graph: RoomGraph, name: str) -> ArcExplained:
 
 
 def _halves(room_graph: RoomGraph, name: str) -> tuple[Arc, ...]:
-    """An arc by its name, or by its domain and its name where several domains have one."""
+    """Find an arc by ``name`` or ``domain:name``; raises if it is unknown, or if several domains have one."""
     domain, _, last = name.rpartition(":")
     arcs = room_graph.graph.of_name(last, domain or None)
     if not arcs:

@@ -160,12 +160,12 @@ class RoomGraph:
 
     @cached_property
     def streamed(self) -> frozenset[str]:
-        """The spaces whose events come from outside: only a stream brings them, and leads them on."""
+        """The spaces that are filled from outside; only a stream takes their events further."""
         return streamed(self.running)
 
     @cached_property
     def shut(self) -> frozenset[str]:
-        """The spaces where nobody publishes: a stream has to lead on, or out, what arrives there."""
+        """The spaces where nobody publishes, because a stream has to take their events further."""
         spaces = self.graph.spaces.values()
         ends = {space.name for space in spaces if space.outside is not None}
         return frozenset(ends | (streamed(self.graph) & self.flowing))

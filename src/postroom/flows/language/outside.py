@@ -45,7 +45,7 @@ class Outside:
 
 
 def read_outside(words: Words, *kinds: str) -> Outside:
-    """What stands behind ``from`` or ``to``."""
+    """Read what follows ``from`` or ``to``."""
     kind = words.keyword(*kinds)
     if kind.text == CONSOLE:
         return Outside(CONSOLE, "", "", JSON, kind.position)

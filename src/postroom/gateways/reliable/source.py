@@ -193,8 +193,10 @@ class Source:
         return None
 
     def _all_posted(self, sequence: OutSequence, members: Sequence[Numbered]) -> list[Posted]:
-        """Several at a time, if the partner acknowledges as it answers; requests that have a reply one after another,
-        for what is out of order has none."""
+        """Send messages of a sequence side by side if the partner acknowledges in its answers.
+
+        Requests with a reply go one by one: one that arrives out of order gets none.
+        """
         if any(_has_reply(member.letter) for member in members):
             return self._one_by_one(sequence, members, 1)
         identifier = sequence.identifier or ""

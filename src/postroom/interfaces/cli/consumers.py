@@ -126,7 +126,9 @@ def done(
 
 def release(
     lease: LeaseArgument,
-    delay: Annotated[float, typer.Option("--delay", metavar="SECONDS", help="Not received before so long.")] = 0.0,
+    delay: Annotated[
+        float, typer.Option("--delay", metavar="SECONDS", help="Delivered again only after so many seconds.")
+    ] = 0.0,
 ) -> None:
     """Give a leased message back, to its place in its queue.
 
@@ -244,37 +246,69 @@ def redrive(
 
 def queue_policy(
     queue: QueueArgument,
-    lease: Annotated[float | None, typer.Option("--lease", metavar="SECONDS", show_default=False)] = None,
+    lease: Annotated[
+        float | None,
+        typer.Option("--lease", metavar="SECONDS", help="How long a message is leased.", show_default=False),
+    ] = None,
     attempts: Annotated[
-        int | None, typer.Option("--attempts", metavar="N", help="Then to the dead letters.", show_default=False)
+        int | None,
+        typer.Option("--attempts", metavar="N", help="Attempts before a message is a dead letter.", show_default=False),
     ] = None,
     backoff: Annotated[
         float | None,
-        typer.Option("--backoff", metavar="SECONDS", help="Before the second attempt.", show_default=False),
+        typer.Option(
+            "--backoff",
+            metavar="SECONDS",
+            help="Wait before the second attempt; doubled each time.",
+            show_default=False,
+        ),
     ] = None,
-    backoff_max: Annotated[float | None, typer.Option("--backoff-max", metavar="SECONDS", show_default=False)] = None,
-    dead_letters: Annotated[str | None, typer.Option("--dead-letters", metavar="QUEUE", show_default=False)] = None,
-    order: Annotated[Order | None, typer.Option("--order", show_default=False)] = None,
+    backoff_max: Annotated[
+        float | None,
+        typer.Option("--backoff-max", metavar="SECONDS", help="The longest wait between attempts.", show_default=False),
+    ] = None,
+    dead_letters: Annotated[
+        str | None, typer.Option("--dead-letters", metavar="QUEUE", help="Where dead letters go.", show_default=False)
+    ] = None,
+    order: Annotated[
+        Order | None,
+        typer.Option("--order", help="strict: the next message waits while one is leased.", show_default=False),
+    ] = None,
     by: Annotated[
-        str | None, typer.Option("--by", metavar="PROPERTY", help="In order for each value.", show_default=False)
+        str | None,
+        typer.Option(
+            "--by",
+            metavar="PROPERTY",
+            help="Keep the order of messages with the same value of this property.",
+            show_default=False,
+        ),
     ] = None,
-    expired: Annotated[Expired | None, typer.Option("--expired", show_default=False)] = None,
-    max_messages: Annotated[int | None, typer.Option("--max-messages", metavar="N", show_default=False)] = None,
+    expired: Annotated[
+        Expired | None, typer.Option("--expired", help="What becomes of expired messages.", show_default=False)
+    ] = None,
+    max_messages: Annotated[
+        int | None, typer.Option("--max-messages", metavar="N", help="How many messages may wait.", show_default=False)
+    ] = None,
     max_bytes: Annotated[
-        int | None, typer.Option("--max-bytes", metavar="N", help="Of bodies.", show_default=False)
+        int | None,
+        typer.Option("--max-bytes", metavar="N", help="How many bytes of bodies may wait.", show_default=False),
     ] = None,
-    max_age: Annotated[float | None, typer.Option("--max-age", metavar="SECONDS", show_default=False)] = None,
-    over: Annotated[Over | None, typer.Option("--over", show_default=False)] = None,
+    max_age: Annotated[
+        float | None,
+        typer.Option("--max-age", metavar="SECONDS", help="How long a message may wait.", show_default=False),
+    ] = None,
+    over: Annotated[
+        Over | None, typer.Option("--over", help="What a full queue does with a send.", show_default=False)
+    ] = None,
     retry: Annotated[
-        Retry | None, typer.Option("--retry", help="Of failures of rules, arcs and counters.", show_default=False)
+        Retry | None,
+        typer.Option("--retry", help="Which failures of rules, arcs and counters are tried again.", show_default=False),
     ] = None,
     unset: Annotated[
         list[str] | None,
-        typer.Option(
-            "--unset", metavar="POLICY", help="As without a policy, of one; may be repeated.", show_default=False
-        ),
+        typer.Option("--unset", metavar="POLICY", help="Remove one setting; may be repeated.", show_default=False),
     ] = None,
-    reset: Annotated[bool, typer.Option("--reset", help="As a queue without a policy.")] = False,
+    reset: Annotated[bool, typer.Option("--reset", help="Remove the whole policy.")] = False,
 ) -> None:
     """Show or change how a queue delivers its messages; what is not named stays.
 
@@ -325,7 +359,7 @@ def _usual(names: list[str]) -> dict[str, Any]:
     return {name: usual[name] for name in (option.replace("-", "_") for option in names)}
 
 
-schedule_app = Commands(help="Send messages at times that come again.")
+schedule_app = Commands(help="Send messages on a schedule.")
 
 
 @schedule_app.command("add")
@@ -336,7 +370,9 @@ def schedule_add(
     body: Annotated[str, typer.Option("--body", "-b", metavar="TEXT", help="The message.", show_default=False)],
     format: Annotated[Format, typer.Option("--format", "-f", help="How the body is written.")] = Format.TEXT,
     zone: Annotated[str, typer.Option("--zone", metavar="NAME", help="The time zone of the times.")] = "UTC",
-    catch_up: Annotated[CatchUp, typer.Option("--catch-up", help="For times that were missed.")] = CatchUp.LAST,
+    catch_up: Annotated[
+        CatchUp, typer.Option("--catch-up", help="What is sent for times that were missed.")
+    ] = CatchUp.LAST,
     property: PropertiesOption = None,
 ) -> None:
     """Send a message to a queue at each time of a cron line, while an engine or workers run.

@@ -21,8 +21,8 @@ def prepare(
 ) -> None:
     """Let Spark start faster for this user on this machine.
 
-    Java keeps Spark's classes in a file of 150 MB, made within a minute: from then on, sessions start with half of the
-    processor time. It is used as long as Java and Spark stay the same; after one of them was renewed, say it again.
+    It keeps Spark's classes in a file of 150 MB, which takes up to a minute. From then on, sessions start with half the
+    processor time. Run it again after an upgrade of Java or Spark.
 
     \b
     Examples:

@@ -319,7 +319,7 @@ def verify(
 
     The database reads its own files, and messages, definitions and lines of the journal are compared with their hashes.
     The journal is replayed from its beginning: where each message must be and in which state, counts, holds, locks,
-    tokens, timers. Of the archived part it is known what it comes to. Exits with 1 if something is stored otherwise.
+    tokens, timers. The archived part is checked by its totals. Exits with 1 if something is stored otherwise.
 
     \b
     Examples:

@@ -55,14 +55,17 @@ CauseOption = Annotated[
     str | None, typer.Option("--cause", metavar="KEY", help="The message that caused this one.", show_default=False)
 ]
 PriorityOption = Annotated[
-    int, typer.Option("--priority", metavar="0-9", help="Received before others with a lower one.")
+    int, typer.Option("--priority", metavar="0-9", help="Messages with a higher one are received first.")
 ]
 DelayOption = Annotated[
-    float | None, typer.Option("--delay", metavar="SECONDS", help="Not received before so long.", show_default=False)
+    float | None,
+    typer.Option("--delay", metavar="SECONDS", help="Delivered only after so many seconds.", show_default=False),
 ]
 AtOption = Annotated[
     str | None,
-    typer.Option("--at", metavar="TIME", help="Not received before, such as 2026-01-31T07:00Z.", show_default=False),
+    typer.Option(
+        "--at", metavar="TIME", help="Delivered only from then on, such as 2026-01-31T07:00Z.", show_default=False
+    ),
 ]
 ReplyToOption = Annotated[
     str | None, typer.Option("--reply-to", metavar="QUEUE", help="Where an answer goes.", show_default=False)

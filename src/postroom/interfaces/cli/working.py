@@ -33,8 +33,8 @@ def work(
 ) -> None:
     """Let workers work on the messages of their queues.
 
-    NAME is a postroom.Workers of a module that can be imported from here. Ctrl-C or SIGTERM lets what was begun end,
-    and leases nothing more; SIGHUP does so and then starts again with the module as it is by then.
+    NAME is a postroom.Workers of a module that can be imported from here. On Ctrl-C or SIGTERM it
+    finishes what was begun and leases nothing more. On SIGHUP it does the same, loads the module again and goes on.
 
     \b
     Example:

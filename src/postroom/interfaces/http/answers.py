@@ -78,7 +78,11 @@ class Answer:
 
 
 def answer(kind: str) -> Answer:
-    """``names`` of a document; of a mapping ``name: key value``; of one or none ``name?``; said again ``name=of``."""
+    """Read how an answer is written down.
+
+    ``one two`` are the names of its members, ``name: key value`` is a mapping, ``name?`` may be missing, and
+    ``name=of`` repeats another member.
+    """
     names, _, inside = kind.removesuffix("?").partition(":")
     key_and_value = inside.split()
     pair = (key_and_value[0], key_and_value[1]) if key_and_value else None

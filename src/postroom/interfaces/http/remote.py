@@ -155,7 +155,7 @@ def _by_any_name(operation: Operation, name: str, value: dict[str, Any], values:
 
 
 def _fitting(known: Sequence[Operation], arguments: Mapping[str, Any]) -> Operation:
-    """Of the paths of a verb the one with most in it that the call says."""
+    """The operation of a verb whose path uses most of the given arguments."""
     fitting = [
         operation
         for operation in known

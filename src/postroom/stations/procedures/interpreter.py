@@ -281,7 +281,7 @@ class _Steps:
         return prepared(sets, forms, self._store.session.clock(), bodies=bodies)
 
     def _give_keys(self, sets: Sequence[WorkingSet]) -> None:
-        """For the messages that sets will make."""
+        """Reserve keys for the messages that these sets will make."""
         keys: list[int] = []
         while (count := sum(working.plan.new_messages for working in sets) - len(keys)) > 0:
             take = partial(self._store.transact, "claim", partial(_take_keys, min(count, _KEYS)))

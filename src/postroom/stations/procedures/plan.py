@@ -46,7 +46,7 @@ def joined(values: Sequence[str]) -> str:
 
 
 def value_at(places: Sequence[int], values: Sequence[str]) -> str:
-    """Of the values of a message those that a slot is about, as one."""
+    """The values that a slot compares, joined into one."""
     if len(places) != 1:
         return joined([values[place] for place in places])
     value = values[places[0]]

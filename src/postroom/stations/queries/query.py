@@ -254,7 +254,7 @@ class _Query:
         return len(late) + sum(self._collect(spark, progress, whole=False).key)
 
     def _met_nowhere(self) -> list[Stored]:
-        """Of what was between the mailboxes and a node: that which came there after the query had been."""
+        """Mail that was on its way during the query, and reached its node after the query had read that node."""
         names = []
         for parcels in mail.by_target(self.undecided):
             done = mail.deliver(self.network, self.network.control, parcels)

@@ -354,7 +354,7 @@ class Journal:
         return map(_line, self._session.pages(_ALL_LINES, JOURNAL_PAGE_ROWS))
 
     def gapless(self) -> int | None:
-        """The number behind which each line has the one after that of the line before; None if the store skips some."""
+        """The last line number after which numbers have no gaps; None if this database may skip numbers."""
         return self._session.number(_GAPS) if self._session.numbers_without_gaps else None
 
     def page(self, after: int, last: int, limit: int) -> list[Row]:

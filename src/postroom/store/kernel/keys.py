@@ -107,7 +107,7 @@ class Keys:
 
     @property
     def lent(self) -> bool:
-        """Whether its keys are another store's, which it has as a node."""
+        """Whether this store is a node of another room, and takes its keys from there."""
         return self._session.row(_LENT) is not None
 
     def committed(self) -> None:

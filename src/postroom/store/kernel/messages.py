@@ -1,6 +1,6 @@
 """Messages in their places: put, take, move, edit, remove. Each is a row, a line of the journal, a change of counts.
 
-Many at once, in a given order, are a batch (``batch.py``, ``handling.py``).
+Many at once, in a given order, are a batch (``batch.py``, ``handling.py``). The statements are in ``message_rows.py``.
 """
 
 from __future__ import annotations

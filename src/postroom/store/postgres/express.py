@@ -1,7 +1,8 @@
 """The express lane on PostgreSQL: the commonest send, receive, lease and end of one, each in one call of a function.
 
 Its effect is that of the long way (``Messages``, ``Deliveries``), and tests compare the two. Those who use it share a
-queue; whoever goes the long way has it alone (decisions 0054 and 0064).
+queue; whoever goes the long way has it alone (decisions 0054 and 0064). ``IN_FORCE`` in ``store/migrations`` names the
+module that has the text of each function.
 """
 
 from __future__ import annotations
