@@ -35,7 +35,7 @@ BEHAVIOURS = set(
     stations/procedures/test_nodes.py stations/procedures/test_odd.py stations/test_live.py
     stations/test_movement.py stations/test_movement_in_stores.py stations/test_random_conditions.py
     room/test_wrong_arguments.py stations/test_secrets.py store/test_full_disk.py store/test_migrations.py
-    store/postgres/test_leases.py store/test_rot.py test_side_by_side.py
+    store/postgres/test_leases.py store/test_rot.py test_side_by_side.py test_slices.py
     """.split()
 )
 #: Modules that have no test of their own name, and where they are tested.
