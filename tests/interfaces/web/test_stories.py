@@ -287,8 +287,10 @@ def test_a_form_is_made_shipped_got_and_followed_without_a_mouse(stage: Served, 
         clicks = acts["click"]  # of signing in
         expect(page.get_by_role("heading", name="Ben", exact=True)).to_be_visible()
         page.keyboard.press("n")
+        expect(page.get_by_role("heading", name="New form")).to_be_visible()
         reached(page, "Fill in APPROVAL")
         page.keyboard.press("Enter")
+        expect(page.get_by_label("No:")).to_be_visible()
         reached(page, "No")
         page.keyboard.type("ten")
         page.keyboard.press("Control+Enter")
@@ -319,6 +321,7 @@ def test_a_form_is_made_shipped_got_and_followed_without_a_mouse(stage: Served, 
             page.keyboard.press(letter)
             expect(page.get_by_text(stop)).to_be_visible()
         page.keyboard.press("?")  # which keys there are
+        expect(page.get_by_role("heading", name="Keys")).to_be_visible()
         reached(page, "Single letters are keys")
         page.keyboard.press("Space")
         for letter in ("n", "/"):
