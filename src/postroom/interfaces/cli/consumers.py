@@ -244,70 +244,81 @@ def redrive(
     _show(back, "would be moved back" if dry_run else "moved back")
 
 
+LeaseSecondsOption = Annotated[
+    float | None,
+    typer.Option("--lease", metavar="SECONDS", help="How long a message is leased.", show_default=False),
+]
+AttemptsOption = Annotated[
+    int | None,
+    typer.Option("--attempts", metavar="N", help="Attempts before a message is a dead letter.", show_default=False),
+]
+BackoffOption = Annotated[
+    float | None,
+    typer.Option(
+        "--backoff", metavar="SECONDS", help="Wait before the second attempt; doubled each time.", show_default=False
+    ),
+]
+BackoffMaxOption = Annotated[
+    float | None,
+    typer.Option("--backoff-max", metavar="SECONDS", help="The longest wait between attempts.", show_default=False),
+]
+DeadLettersOption = Annotated[
+    str | None, typer.Option("--dead-letters", metavar="QUEUE", help="Where dead letters go.", show_default=False)
+]
+OrderOption = Annotated[
+    Order | None,
+    typer.Option("--order", help="strict: the next message waits while one is leased.", show_default=False),
+]
+ByOption = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        metavar="PROPERTY",
+        help="Keep the order of messages with the same value of this property.",
+        show_default=False,
+    ),
+]
+ExpiredOption = Annotated[
+    Expired | None, typer.Option("--expired", help="What becomes of expired messages.", show_default=False)
+]
+MaxMessagesOption = Annotated[
+    int | None, typer.Option("--max-messages", metavar="N", help="How many messages may wait.", show_default=False)
+]
+MaxBytesOption = Annotated[
+    int | None, typer.Option("--max-bytes", metavar="N", help="How many bytes of bodies may wait.", show_default=False)
+]
+MaxAgeOption = Annotated[
+    float | None, typer.Option("--max-age", metavar="SECONDS", help="How long a message may wait.", show_default=False)
+]
+OverOption = Annotated[
+    Over | None, typer.Option("--over", help="What a full queue does with a send.", show_default=False)
+]
+RetryOption = Annotated[
+    Retry | None,
+    typer.Option("--retry", help="Which failures of rules, arcs and counters are tried again.", show_default=False),
+]
+UnsetOption = Annotated[
+    list[str] | None,
+    typer.Option("--unset", metavar="POLICY", help="Remove one setting; may be repeated.", show_default=False),
+]
+
+
 def queue_policy(
     queue: QueueArgument,
-    lease: Annotated[
-        float | None,
-        typer.Option("--lease", metavar="SECONDS", help="How long a message is leased.", show_default=False),
-    ] = None,
-    attempts: Annotated[
-        int | None,
-        typer.Option("--attempts", metavar="N", help="Attempts before a message is a dead letter.", show_default=False),
-    ] = None,
-    backoff: Annotated[
-        float | None,
-        typer.Option(
-            "--backoff",
-            metavar="SECONDS",
-            help="Wait before the second attempt; doubled each time.",
-            show_default=False,
-        ),
-    ] = None,
-    backoff_max: Annotated[
-        float | None,
-        typer.Option("--backoff-max", metavar="SECONDS", help="The longest wait between attempts.", show_default=False),
-    ] = None,
-    dead_letters: Annotated[
-        str | None, typer.Option("--dead-letters", metavar="QUEUE", help="Where dead letters go.", show_default=False)
-    ] = None,
-    order: Annotated[
-        Order | None,
-        typer.Option("--order", help="strict: the next message waits while one is leased.", show_default=False),
-    ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            "--by",
-            metavar="PROPERTY",
-            help="Keep the order of messages with the same value of this property.",
-            show_default=False,
-        ),
-    ] = None,
-    expired: Annotated[
-        Expired | None, typer.Option("--expired", help="What becomes of expired messages.", show_default=False)
-    ] = None,
-    max_messages: Annotated[
-        int | None, typer.Option("--max-messages", metavar="N", help="How many messages may wait.", show_default=False)
-    ] = None,
-    max_bytes: Annotated[
-        int | None,
-        typer.Option("--max-bytes", metavar="N", help="How many bytes of bodies may wait.", show_default=False),
-    ] = None,
-    max_age: Annotated[
-        float | None,
-        typer.Option("--max-age", metavar="SECONDS", help="How long a message may wait.", show_default=False),
-    ] = None,
-    over: Annotated[
-        Over | None, typer.Option("--over", help="What a full queue does with a send.", show_default=False)
-    ] = None,
-    retry: Annotated[
-        Retry | None,
-        typer.Option("--retry", help="Which failures of rules, arcs and counters are tried again.", show_default=False),
-    ] = None,
-    unset: Annotated[
-        list[str] | None,
-        typer.Option("--unset", metavar="POLICY", help="Remove one setting; may be repeated.", show_default=False),
-    ] = None,
+    lease: LeaseSecondsOption = None,
+    attempts: AttemptsOption = None,
+    backoff: BackoffOption = None,
+    backoff_max: BackoffMaxOption = None,
+    dead_letters: DeadLettersOption = None,
+    order: OrderOption = None,
+    by: ByOption = None,
+    expired: ExpiredOption = None,
+    max_messages: MaxMessagesOption = None,
+    max_bytes: MaxBytesOption = None,
+    max_age: MaxAgeOption = None,
+    over: OverOption = None,
+    retry: RetryOption = None,
+    unset: UnsetOption = None,
     reset: Annotated[bool, typer.Option("--reset", help="Remove the whole policy.")] = False,
 ) -> None:
     """Show or change how a queue delivers its messages; what is not named stays.
