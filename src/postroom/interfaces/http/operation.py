@@ -1,6 +1,6 @@
-"""An operation of a server: a verb of a part of the room, at a path, for those who have a right.
+"""An operation of a server: a method of a part of the room, at a path, for users with a right.
 
-What it takes is what the signature of the verb says, so that a row of the table says nothing twice.
+Its parameters come from the method's signature, so that a row of the table repeats nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ANY = "?"
 class Need(NamedTuple):
     """A right that an operation needs, and the parameter that names its object.
 
-    None means everything; ``?`` means that the right to anything is enough, for what is one's own.
+    None means everything; ``?`` means that the right to any object is enough, for things of the user's own.
     """
 
     verb: str
