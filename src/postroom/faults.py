@@ -1,8 +1,8 @@
-"""Named fault points: places where a test may stop the world.
+"""Named fault points: places where tests inject faults.
 
-``reach("send.committing")`` costs one truth test unless a fault is armed. Tests arm one in a child process by
-``POSTROOM_FAULT=POINT:ACTION[:NTH]``; the action is ``kill`` (SIGKILL to ourselves), ``stop``
-(SIGSTOP), ``raise`` or ``delay``.
+``reach("send.committing")`` costs one comparison unless a fault is armed. Tests arm one in a child process by
+``POSTROOM_FAULT=POINT:ACTION[:NTH]``; the action is ``kill`` (SIGKILL to ourselves), ``stop`` (SIGSTOP), ``raise`` or
+``delay``.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ armed: Armed | None = None
 
 
 def arm(point: str, action: str, nth: int = 1) -> None:
-    """Let the nth passing of ``point`` trip; used by tests only."""
+    """Trip the nth time that ``point`` is reached; for tests only."""
     global armed
     if point not in POINTS:
         raise ValueError(f"no fault point {point!r}")

@@ -1,4 +1,4 @@
-"""A room as an ASGI application, for those who have a server already.
+"""A room as an ASGI application, to mount in a server of yours.
 
 ``app = postroom.http.app(room)`` is mounted as any other; ``postroom serve`` is the same with a server around it.
 """
@@ -10,5 +10,5 @@ from postroom.room import Postroom
 
 
 def app(room: Postroom) -> Interface:
-    """An ASGI application on an open room, which its caller closes after the last request."""
+    """An ASGI application on an open room. The caller closes the room after the last request."""
     return Interface(room)

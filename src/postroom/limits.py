@@ -1,4 +1,4 @@
-"""Every bound in one place: sizes, depths, counts, times. The reference page is checked against this file."""
+"""Every limit in one place: sizes, depths, counts, times. The reference page is checked against this file."""
 
 from __future__ import annotations
 

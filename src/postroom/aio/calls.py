@@ -1,4 +1,4 @@
-"""How a method of a room becomes one that is awaited: written once, with its types."""
+"""How a method of a room becomes one to be awaited. Written once, with its types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _END = object()
 
 
 class Part:
-    """Something of a room whose methods are called in threads."""
+    """A part of a room whose methods run in threads."""
 
     def __init__(self, threads: Threads, here: Any) -> None:
         self._threads = threads
@@ -27,7 +27,7 @@ class Part:
 
 
 class Call(Generic[P, R]):
-    """A method that is awaited, with the arguments and the answer of the one that is called."""
+    """An awaitable method with the arguments and the result of the method that it calls."""
 
     def __init__(
         self,
@@ -64,27 +64,27 @@ class Call(Generic[P, R]):
 
 
 def call(method: Callable[Concatenate[Any, P], R]) -> Call[P, R]:
-    """A method whose answer is what it is."""
+    """An awaitable method that returns the result as it is."""
     return Call(method)
 
 
 def long(method: Callable[Concatenate[Any, P], R]) -> Call[P, R]:
-    """A method that may take long: it has a thread of its own."""
+    """Like ``call``, for a method that may take long: it runs in a thread of its own."""
     return Call(method, apart=True)
 
 
 def made(method: Callable[Concatenate[Any, P], S], kind: Callable[[Threads, S], R]) -> Call[P, R]:
-    """A method whose answer has methods to be awaited."""
+    """An awaitable method whose result is wrapped as ``kind``, because it has methods to be awaited itself."""
     return Call(method, kind)
 
 
 def through(method: Callable[Concatenate[Any, P], R], other: str) -> Call[P, R]:
-    """A method whose work is done by another of the same object, which takes the same arguments."""
+    """An awaitable method that calls ``other`` of the same object, which takes the same arguments."""
     return Call(method, other=other)
 
 
 class Unawaited(Generic[P, R]):
-    """A method that answers at once, with what ``make`` makes of the call: it is called in threads, when asked for."""
+    """A method that returns at once, without ``await``: what it returns runs the call in threads when it is used."""
 
     def __init__(self, method: Callable[..., Any], make: Callable[[Threads, Callable[[], Any]], R]) -> None:
         self._method = method
@@ -108,12 +108,12 @@ class Unawaited(Generic[P, R]):
 
 
 def stream(method: Callable[Concatenate[Any, P], Iterator[T]]) -> Unawaited[P, AsyncIterator[T]]:
-    """A method that answers with one thing after another."""
+    """A method that returns an iterator, as an ``async`` iterator."""
     return Unawaited(method, partial(iterated, apart=True))
 
 
 async def iterated(threads: Threads, begin: Callable[[], Iterator[T]], *, apart: bool = False) -> AsyncIterator[T]:
-    """Each of what a plain iterator has; the next is asked for in a thread."""
+    """Iterate over a plain iterator; each ``next`` runs in a thread."""
     iterator = await threads.run(lambda: iter(begin()), apart=apart)
     while (item := await threads.run(partial(next, iterator, _END), apart=apart)) is not _END:
         yield item

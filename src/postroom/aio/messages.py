@@ -18,7 +18,7 @@ P = ParamSpec("P")
 
 
 class Ends:
-    """The ends of leases: those that come together are in one commit."""
+    """Ends leases: requests that arrive together share one commit."""
 
     def __init__(self, threads: Threads, leasing: Leasing) -> None:
         self.threads = threads
@@ -50,7 +50,7 @@ def _done(message: LeasedMessage) -> BaseException | None:
 
 
 class AsyncLeasedMessage(Message):
-    """A message that was received for a time. It stays in its queue until the lease has ended."""
+    """A leased message. It stays in its queue until the lease ends."""
 
     __slots__ = ("_ends", "_leased")
 
@@ -67,7 +67,7 @@ class AsyncLeasedMessage(Message):
 
     @property
     def attempts(self) -> int:
-        """How often it was given out, this time included."""
+        """How often it was delivered, this time included."""
         return self._leased.attempts
 
     @property
@@ -77,26 +77,24 @@ class AsyncLeasedMessage(Message):
 
     @property
     def ended(self) -> bool:
-        """Whether it was ended by this object."""
+        """Whether this object has ended the lease."""
         return self._leased.ended
 
     async def done(self) -> None:
-        """The work is done: the message is processed. Raises ``LeaseOver`` if the lease was lost."""
+        """Acknowledge: the message is processed. Raises ``LeaseOver`` if the lease was lost."""
         await self._ends.done(self._leased)
 
     async def release(self, delay: float = 0.0) -> None:
-        """Give it back unworked, to its place: at once, or after ``delay`` seconds. It counts as no attempt."""
+        """Return the message to its place, at once or after ``delay`` seconds. It counts as no attempt."""
         await self._ends.threads.run(lambda: self._leased.release(delay))
 
     async def extend(self, seconds: float | None = None) -> None:
-        """Let the lease end so many seconds from now; by default as long as it was given for."""
+        """Extend the lease: it ends so many seconds from now; by default the time that it was given for."""
         await self._ends.threads.run(lambda: self._leased.extend(seconds))
 
     async def fail(self, reason: str, *, final: bool = False) -> str | None:
-        """This attempt has failed: the message waits for the next one, or goes to the dead letters after the last.
-
-        ``final`` makes it the last. Answers with the queue of dead letters, if the message went there.
-        """
+        """Fail this attempt: the message waits for the next one, or becomes a dead letter after the last. ``final``
+        makes it the last. Returns the queue of dead letters, if the message went there."""
         return await self._ends.threads.run(lambda: self._leased.fail(reason, final=final))
 
     def __repr__(self) -> str:
@@ -108,7 +106,7 @@ class AsyncLeasedMessage(Message):
 
 
 class AsyncLeased(NamedTuple):
-    """A message that was leased; the result is false if there was none."""
+    """What a receive with a lease returns; false if there was no message."""
 
     message: AsyncLeasedMessage | None
     status: str = status.DONE
@@ -121,7 +119,7 @@ class AsyncLeased(NamedTuple):
 
 
 class AsyncListing:
-    """Messages of some queues, read a page at a time: ``async for``, or all of them with ``await``."""
+    """Messages of some queues, read page by page: ``async for``, or all of them with ``await``."""
 
     def __init__(self, threads: Threads, look: Callable[[], Listing]) -> None:
         self._threads = threads
@@ -135,5 +133,5 @@ class AsyncListing:
 
 
 def looking(method: Callable[Concatenate[Any, P], Listing]) -> Unawaited[P, AsyncListing]:
-    """A method that answers with messages to be looked at."""
+    """A method that returns a listing of messages."""
     return Unawaited(method, AsyncListing)

@@ -1,4 +1,4 @@
-"""Opening a room for asyncio: one of this machine, or one behind a server."""
+"""Opening a room for asyncio: a local one, or one behind a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of a room for asyncio whose verbs are those of the room, each awaited."""
+"""The parts of a room for asyncio that have the methods of the room, each awaited."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class AsyncFlows(Part):
 
 
 class AsyncGateways(Part):
-    """Ways out and in."""
+    """Gateways to and from other systems."""
 
     add = call(RoomGateways.add)  # type: ignore[arg-type]  # its options could be called self
     all = call(RoomGateways.all)
@@ -94,7 +94,7 @@ class AsyncStations(Part):
 
 
 class AsyncSpheres(Part):
-    """Messages and databases with one outcome."""
+    """Transactions over messages and databases."""
 
     abort = long(RoomSpheres.abort)
     acknowledge = call(RoomSpheres.acknowledge)
@@ -185,7 +185,7 @@ class AsyncAccess(Part):
 
 
 class AsyncOperations(Part):
-    """Looking after a room."""
+    """Administration of a room."""
 
     ages = call(RoomOperations.ages)
     backup = long(RoomOperations.backup)

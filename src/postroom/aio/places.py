@@ -16,7 +16,7 @@ from postroom.stations.station import Station
 
 
 class AsyncClient(Part):
-    """Someone who publishes and subscribes under a name."""
+    """A client that publishes and subscribes under a name."""
 
     connect = call(Client.connect)
     disconnect = call(Client.disconnect)
@@ -78,7 +78,7 @@ class AsyncStation(Part):
 
 
 class AsyncSphere(Part):
-    """Messages and databases with one outcome: committed at the end of the block, undone if it raises."""
+    """A transaction over messages and databases: committed at the end of the block, undone if it raises."""
 
     abort = long(Sphere.abort)
     commit = long(Sphere.commit)
@@ -94,7 +94,7 @@ class AsyncSphere(Part):
         return bool(self._here.ended)
 
     async def state(self) -> str:
-        """Where it stands."""
+        """Its state."""
         return await self._threads.run(lambda: str(self._here.state))
 
     async def __aenter__(self) -> AsyncSphere:
@@ -107,7 +107,7 @@ class AsyncSphere(Part):
 
 
 class AsyncMachine(Part):
-    """A machine of states."""
+    """A state machine."""
 
     entities = call(MachineHandle.entities)
     move = call(MachineHandle.move)
@@ -116,7 +116,7 @@ class AsyncMachine(Part):
 
 
 class AsyncSession(Part):
-    """The session of a program that confirms what it received with what it does next."""
+    """A session: what was received is acknowledged by the next send or receive."""
 
     close = call(QueueSession.close)
     confirm = call(QueueSession.confirm)

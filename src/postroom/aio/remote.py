@@ -1,7 +1,7 @@
-"""A room behind a server, for asyncio: the objects of a room of this machine, and no thread that waits with a task.
+"""A room behind a server, for asyncio: the same objects as for a local room, without a thread for each waiting task.
 
-What waits is a request. A message is leased first, and received when the lease is done: so whoever is cancelled has
-received nothing, wherever the answer of the server was.
+Waiting is an HTTP request. A message is leased first, and received when the lease is done: so a cancelled task has
+received nothing, even if the response was on its way.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Requests(Threads):
-    """Requests that tasks wait for, beside the threads of what does not wait."""
+    """HTTP requests that tasks await; calls that do not wait run in threads."""
 
     def __init__(self, room: RemoteRoom) -> None:
         super().__init__()
@@ -41,12 +41,12 @@ class Requests(Threads):
         self._left: dict[Hashable, asyncio.Future[Any]] = {}  # what they bring is for whoever asks next
 
     async def ask(self, name: str, arguments: Mapping[str, Any], wait: float = 0.0) -> Any:
-        """Have the server do an operation."""
+        """Have the server run an operation."""
         self.check_loop()
         return await self._parts.ask(name, arguments, wait)
 
     async def call(self, name: str, here: Any, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
-        """The same of a call of a verb, with what it was called with."""
+        """Have the server run the operation of a method call, with the arguments of the call."""
         self.check_loop()
         return await self._parts.ask_call(name, here, given, named)
 
@@ -85,7 +85,7 @@ class Requests(Threads):
         return self.loop.create_task(self._parts.ask(name, {**arguments, "wait": left}, left))
 
     async def finish(self, work: Coroutine[Any, Any, T]) -> T:
-        """What was begun is brought to its end, also if its task is cancelled: then the cancellation came too late."""
+        """Finish ``work`` even if its task is cancelled: then the cancellation came too late."""
         doing = asyncio.ensure_future(work)
         while True:
             try:
@@ -110,7 +110,7 @@ class Requests(Threads):
             ending.exception()  # nobody waits for it: a lease that was not given back ends by its time
 
     async def end(self) -> None:
-        """End what nobody waits for any more, and the connections."""
+        """End requests that no task awaits any more, and close the connections."""
         rest = [*self._abandoned, *self._left.values()]
         for task in rest:
             task.cancel()
@@ -128,7 +128,7 @@ class RemoteEnds(Ends):
         message.ended = True
 
     async def give_back(self, messages: list[LeasedMessage]) -> None:
-        """Nobody has seen them."""
+        """Release leases of messages that no task has seen."""
         for message in messages:
             await self.threads.ask("lease.release", {"lease": message.lease, "delay": 0.0})
             message.ended = True
@@ -193,14 +193,14 @@ class RemoteConsumers(AsyncConsumers):
     ) -> list[AsyncLeasedMessage]:
         """Lease up to ``count`` messages of a queue in one commit; waits up to ``wait`` seconds for the first.
 
-        Every lease is ``detached``: a server holds it for nobody, and only its number or its time ends it.
+        Every lease is ``detached``: it ends by its number or by timeout, not with a program.
         """
         options = {"count": count, "lease": lease, "wait": wait, "detached": detached, "where": where}
         check_call(RoomConsumers.receive_many, queue, options)
         return await self._queues.lease_many(queue, count, lease, wait, where)
 
     async def done_many(self, messages: Iterable[AsyncLeasedMessage]) -> None:
-        """The work on several leased messages is done: all of it in one commit, or none if a lease was lost."""
+        """Acknowledge several leased messages in one commit; none of them if a lease was lost."""
         ended = [message._leased for message in messages]
         await self._threads.ask("consumers.done_many", {"messages": ended})
         for leased in ended:
@@ -208,7 +208,7 @@ class RemoteConsumers(AsyncConsumers):
 
 
 class RemoteClient(AsyncClient):
-    """The user of the token, as someone who publishes and subscribes."""
+    """The client that belongs to the user of the token."""
 
     _threads: Requests
 
@@ -247,7 +247,7 @@ class RemoteSpheres(AsyncSpheres):
 
 
 class AsyncRemoteRoom(AsyncRoom):
-    """A room behind a server, for the tasks of one event loop. What cannot be done from afar raises ``NotRemote``."""
+    """A room behind a server, for the tasks of one event loop. Methods that need a local room raise ``NotRemote``."""
 
     _room: RemoteRoom
     _threads: Requests
@@ -261,7 +261,7 @@ class AsyncRemoteRoom(AsyncRoom):
         self.spheres = RemoteSpheres(requests, room.spheres)
 
     async def close(self) -> None:
-        """Wait for what is under way, and close the connections; what is leased stays so until its time is over."""
+        """Wait for running requests and close the connections. Leases stay until they time out."""
         if asyncio.get_running_loop() is self._threads.loop:
             await self._threads.end()
         await super().close()

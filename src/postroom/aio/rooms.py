@@ -1,6 +1,6 @@
 """A room for asyncio: its parts, and the verbs that wait or share commits.
 
-What is awaited here is what the room itself has; ``calls.py`` makes one of the other.
+The methods are those of ``Postroom``; ``calls.py`` makes them awaitable.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from postroom.room.queues import RoomQueues
 
 
 class AsyncQueues(Part):
-    """Making queues, sending and receiving, looking into them, holding them."""
+    """Creating queues, sending, receiving, browsing, holding."""
 
     _here: RoomQueues
 
@@ -125,8 +125,8 @@ class AsyncQueues(Part):
     async def receive(self, *queue: str, **options: Any) -> Received | AsyncLeased:
         """Receive the next message of a queue, or of the first non-empty queue below a level.
 
-        All is as ``room.queues.receive`` has it. A task that is cancelled has received nothing: a message that was on
-        its way goes back to its place.
+        The options are those of ``room.queues.receive``. A cancelled task has received nothing: a message on its way
+        goes back to its place.
         """
         check_call(RoomQueues.receive, queue, options)
         lease, wait, where = options.pop("lease", None), options.pop("wait", None), options.pop("where", None)
@@ -145,7 +145,7 @@ class AsyncQueues(Part):
         return await self._lines.line((queue, None, where), partial(self._look, queue, where), _drop).next(wait)
 
     def _look(self, queue: tuple[str, ...], where: str | None, count: int) -> Found[Received]:
-        """Up to so many messages, each in its own commit; nobody has looked at them yet."""
+        """Take up to ``count`` messages, each in its own commit; they are not delivered yet."""
         items: list[Received] = []
         while len(items) < count:
             received = self._here.receive(*queue, where=where, wait=0.0)
@@ -186,7 +186,7 @@ class AsyncQueue:
         return f"<queue {' '.join(self.names)}>"
 
     async def send(self, body: Any, **options: Any) -> Sent:
-        """Send one message; has the arguments of ``AsyncRoom.send``."""
+        """Send one message; takes the arguments of ``AsyncRoom.send``."""
         return await self._queues.send(self.names, body, **options)
 
     @overload
@@ -194,7 +194,7 @@ class AsyncQueue:
     @overload
     async def receive(self, *, lease: float | Literal[True], **options: Any) -> AsyncLeased: ...
     async def receive(self, *, lease: float | None = None, **options: Any) -> Received | AsyncLeased:
-        """Receive the next message; has the arguments of ``AsyncRoom.receive``."""
+        """Receive the next message; takes the arguments of ``AsyncRoom.receive``."""
         asked = {**options, "lease": lease}
         received: Received | AsyncLeased = await self._queues.receive(*self.names, **asked)
         return received
@@ -226,7 +226,7 @@ class AsyncQueue:
 
 
 class AsyncConsumers(Part):
-    """Leasing messages, working on them, and deciding how queues deliver."""
+    """Leasing messages, working on them, and delivery policies of queues."""
 
     _here: RoomConsumers
 
@@ -277,12 +277,12 @@ class AsyncConsumers(Part):
         return [AsyncLeasedMessage(self._ends, message) for message in leased]
 
     async def done_many(self, messages: Iterable[AsyncLeasedMessage]) -> None:
-        """The work on several leased messages is done: all of it in one commit, or none if a lease was lost."""
+        """Acknowledge several leased messages in one commit; none of them if a lease was lost."""
         ended = [message._leased for message in messages]
         await self._threads.run(partial(self._here.done_many, ended))
 
     async def lease(self, number: int) -> AsyncLeasedMessage:
-        """A message that is leased, by the number of its lease: to end it elsewhere than it was received."""
+        """A leased message by the number of its lease, so that a program can end a lease that another one got."""
         return AsyncLeasedMessage(self._ends, await self._threads.run(partial(self._here.lease, number)))
 
     async def each(
@@ -292,10 +292,10 @@ class AsyncConsumers(Part):
         wait: float | None = None,
         where: str | None = None,
     ) -> AsyncGenerator[AsyncLeasedMessage, None]:
-        """Leased messages one after another, until none has come for ``wait`` seconds.
+        """Leased messages one after another, until the queue was empty for ``wait`` seconds.
 
-        When the loop asks for the next one, the one before is done, unless the loop has ended it otherwise. A loop that
-        is left early gives its message back when its generator is closed.
+        Asking for the next one acknowledges the one before, unless the loop has ended its lease. A loop that is left
+        early gives its message back when its generator is closed.
         """
         while (message := await self._queues._lease(queue, lease, wait, where)) is not None:
             try:
@@ -318,8 +318,8 @@ class AsyncConsumers(Part):
     ) -> AsyncIterator[AsyncLeasedMessage | None]:
         """Work on the next message of a queue: None if there is none.
 
-        At the end of the block the message is done; if the block raises, this attempt has failed, with the error as
-        its reason. If its task is cancelled, the message is given back. The lease is extended meanwhile.
+        The end of the block acknowledges the message; if the block raises, the attempt fails, with the error as its
+        reason. If its task is cancelled, the message is given back. The lease is extended while the block runs.
         """
         message = await self._queues._lease(queue, lease, wait, where)
         if message is None:
@@ -382,7 +382,7 @@ class AsyncRoom:
         self.backup = self.operations.backup
 
     def _connect(self, room: Postroom) -> None:
-        """The parts that wait, each in its way."""
+        """Make the parts that wait for messages or share commits."""
         self._threads = threads = Threads()
         self._changes = Changes(room.store, threads)
         ends = Ends(threads, room._parts.leasing)
@@ -400,7 +400,7 @@ class AsyncRoom:
         await self.close()
 
     async def close(self) -> None:
-        """Wait for what is under way, give back what is leased, and close the room; closing again does nothing."""
+        """Wait for running calls, release leases, and close the room; closing again does nothing."""
         closing = asyncio.ensure_future(asyncio.to_thread(self._close))
         try:
             await asyncio.shield(closing)
@@ -415,7 +415,7 @@ class AsyncRoom:
 
 
 def _drop(received: list[Received]) -> None:
-    """Nobody has looked at them: they go back as they are dropped."""
+    """Release messages that no task has seen: dropping them puts them back."""
     received.clear()
 
 

@@ -1,6 +1,7 @@
-"""Calls of a room that wait for its store, made in few threads; whoever awaits one may be cancelled at any moment.
+"""Calls of a room that wait for its store, run in a few threads. The task that awaits one may be cancelled at any
+moment.
 
-A call that has begun goes on when nobody awaits it any more. What it brought is then given back.
+A call that has begun goes on after that; its result is then given back.
 """
 
 from __future__ import annotations
@@ -30,10 +31,8 @@ class Threads:
         self._jobs: set[Future[Any]] = set()
 
     async def run(self, work: Callable[[], T], undo: Callable[[T], object] | None = None, *, apart: bool = False) -> T:
-        """What ``work`` returns; if the caller is cancelled, ``undo`` is given it instead.
-
-        Work that may take long is done ``apart``, in a thread of its own.
-        """
+        """Returns the result of ``work``; if the caller is cancelled, passes it to ``undo``. With ``apart``, for work
+        that may take long, it runs in a thread of its own."""
         self.check_loop()
         job: Future[T] = self._start(partial(copy_context().run, work), apart)
         done: asyncio.Future[None] = self.loop.create_future()
@@ -47,12 +46,12 @@ class Threads:
         return job.result()
 
     def check_loop(self) -> None:
-        """Raise unless this is the loop of the room."""
+        """Raise unless the running loop is the loop of the room."""
         if asyncio.get_running_loop() is not self.loop:
             raise ArgumentInvalid(argument="room", why="it was opened in another event loop; open it in this one, too")
 
     def close(self) -> None:
-        """Wait for what is under way, and for all that is given back. Not to be called in the loop."""
+        """Wait for running calls and for everything that they give back. Must not be called in the loop."""
         while self._jobs:
             wait(list(self._jobs))
         self._pool.shutdown()
@@ -76,7 +75,7 @@ class Threads:
             self.start(partial(undo, job.result()))
 
     def start(self, work: Callable[[], object]) -> None:
-        """Have something done that nobody awaits."""
+        """Run ``work`` in the background."""
         self._start(work, False)
 
 
@@ -94,7 +93,7 @@ def _work(work: Callable[[], T], job: Future[T]) -> None:
 
 
 class Together(Generic[T, R]):
-    """Work of many tasks that is done together: all that came while the last was written is in the next commit."""
+    """Batches the work of many tasks: all items that arrive during a commit share the next one."""
 
     def __init__(self, threads: Threads, together: Callable[[Sequence[T]], Sequence[R | BaseException]]) -> None:
         self._threads = threads
@@ -103,7 +102,7 @@ class Together(Generic[T, R]):
         self._task: asyncio.Task[None] | None = None
 
     async def do(self, item: T) -> R:
-        """Returns when its own part is done. A task that is cancelled meanwhile does not know whether it was."""
+        """Returns when the item is committed. If the task is cancelled, the item may or may not be committed."""
         future: asyncio.Future[R] = self._threads.loop.create_future()
         self._pending.append((item, future))
         if self._task is None:
@@ -133,5 +132,5 @@ class Together(Generic[T, R]):
 
 
 def started(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    """A task of the room's own; it has nothing of what the task that needed it first has set."""
+    """Start a task with an empty context: it inherits no context variables of the task that started it."""
     return Context().run(loop.create_task, work)

@@ -1,7 +1,6 @@
-"""Waits of many tasks: one thread listens for all of them, and one task takes messages for all who want the same.
+"""Waits of many tasks: one thread listens for changes, and one task receives for all that want the same messages.
 
-Whoever comes first is served first. A task that is cancelled leaves its place; if it was just given a message, the
-message goes back.
+First come, first served. A cancelled task leaves the line; a message that it was given goes back.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ T = TypeVar("T")
 
 
 class Changes:
-    """Stirs all who wait when something was committed; one thread, from the first wait on."""
+    """Wakes all waiting tasks after each commit; one thread, started by the first wait."""
 
     def __init__(self, store: Store, threads: Threads) -> None:
         self._store = store
@@ -36,7 +35,7 @@ class Changes:
         self._ended = False
 
     async def listen(self, event: asyncio.Event) -> None:
-        """Have an event set at every change from now on."""
+        """Set ``event`` at every change from now on."""
         self._stirred.add(event)
         if self._thread is None:
             self._thread = Thread(target=self._run, name="postroom-aio changes", daemon=True)
@@ -47,7 +46,7 @@ class Changes:
         self._stirred.discard(event)
 
     def close(self) -> None:
-        """Not to be called in the loop."""
+        """Stop listening. Must not be called in the loop."""
         self._ended = True
         if self._waiter is not None:
             self._waiter.wake()
@@ -77,7 +76,7 @@ class Changes:
 
 
 class Found(NamedTuple, Generic[T]):
-    """What one look has brought."""
+    """The result of one attempt to receive."""
 
     items: list[T]
     empty: T  # what those get who have waited long enough
@@ -90,7 +89,7 @@ class _Waiting(NamedTuple):
 
 
 class Line(Generic[T]):
-    """Tasks that want messages of the same kind, in the order of their coming."""
+    """Tasks that want the same messages, first come, first served."""
 
     def __init__(
         self,
@@ -109,11 +108,11 @@ class Line(Generic[T]):
 
     @property
     def idle(self) -> bool:
-        """Whether nobody is in it."""
+        """Whether no task waits in it."""
         return self._task is None
 
     async def next(self, wait: float | None) -> T:
-        """The next message, or what there is instead after ``wait`` seconds."""
+        """The next message; after ``wait`` seconds without one, the empty result."""
         end = self._threads.loop.time() + waited(wait)
         future: asyncio.Future[T] = self._threads.loop.create_future()
         self._waiting.append(_Waiting(future, end))
@@ -194,7 +193,7 @@ class Line(Generic[T]):
 
 
 class Lines:
-    """The lines of a room, one for each kind of messages that someone waits for."""
+    """The lines of a room, one for each queue and filter that tasks wait for."""
 
     def __init__(self, threads: Threads, changes: Changes) -> None:
         self._threads = threads

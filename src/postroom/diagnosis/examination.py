@@ -45,10 +45,8 @@ def _found(check: Check, case: Case) -> list[Finding]:
 
 
 def unopened(url: str, *, named: bool) -> Finding | None:
-    """Why a room should not be opened now: opening one that is older would change it. None if it may be.
-
-    ``named`` says that someone gave this URL; else there may well be no room, and the machine is what is looked at.
-    """
+    """Why a room should not be opened now, because opening an older one would migrate it. None if it may be. ``named``
+    says that the URL was given explicitly; else there may be no room, and only the machine is examined."""
     where = shown(url)
     try:
         present, known = schema_of(url)

@@ -1,4 +1,4 @@
-"""What an examination finds: how bad it is, what it is, where, and the command that helps."""
+"""What an examination finds: severity, subject, place, and the command that helps."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was checked."""
+    """The outcome of one check."""
 
     level: Level
     check: str
@@ -54,7 +54,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Case:
-    """An open room, as far as checks look at it."""
+    """An open room, with what the checks read of it."""
 
     store: Store
     network: Network
@@ -64,13 +64,13 @@ class Case:
 
     @property
     def where(self) -> str:
-        """Its URL, as anyone may see it."""
+        """Its URL without passwords."""
         return shown(self.network.url)
 
 
 @dataclass(frozen=True)
 class Check:
-    """A named look at something; one that finds nothing says so by ``fine``."""
+    """A named check; one without findings reports ``fine``."""
 
     name: str
     fine: str

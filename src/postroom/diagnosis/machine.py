@@ -1,4 +1,4 @@
-"""The machine: Python, the packages, Java, space on disk. Nothing is started to find out."""
+"""The machine: Python, packages, Java, disk space. No process is started for it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def python(running: tuple[int, ...] = sys.version_info[:3]) -> Iterator[Told]:
 
 
 def packages(needed: list[str] | None = None) -> Iterator[Told]:
-    """What is installed beside what this version of Postroom asks for."""
+    """Compare the installed packages with the versions that this Postroom requires."""
     asked = [
         requirement
         for requirement in (requires(_OURS) or [] if needed is None else needed)
@@ -59,14 +59,14 @@ def packages(needed: list[str] | None = None) -> Iterator[Told]:
 
 
 def _split(requirement: str) -> tuple[str, str]:
-    """``psycopg[binary]>=3.2`` as its name and its versions."""
+    """Split a requirement such as ``psycopg[binary]>=3.2`` into name and versions."""
     match = _REQUIREMENT.fullmatch(requirement)
     assert match is not None, requirement
     return match[1], match[2].strip("() ")
 
 
 def meets(version: str, wanted: str) -> bool:
-    """Whether a version is one of those that a requirement names; as much of that language as we use."""
+    """Whether a version meets a requirement. Supports only the operators that our own requirements use."""
     return all(_meets_one(_numbers(version), clause.strip()) for clause in wanted.split(",") if clause.strip())
 
 
@@ -84,7 +84,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def java() -> Iterator[Told]:
-    """The Java that Spark would be started with, and those that were passed over."""
+    """The Java that Spark would use, and those that were passed over."""
     installed = javas()
     fit = next((candidate for candidate in installed if candidate.fits), None)
     for candidate in installed if fit is None else installed[: installed.index(fit)]:
@@ -98,7 +98,7 @@ def java() -> Iterator[Told]:
 
 
 def disk(url: str) -> Iterator[Told]:
-    """Space for the room's file, if it has one, and for what Spark writes while it works."""
+    """Disk space for the room's file, if it is one, and for Spark's temporary files."""
     file = file_of(url)
     folders = {"Spark's scratch files": Path(tempfile.gettempdir())}
     if file is not None and file.parent.is_dir():

@@ -1,4 +1,4 @@
-"""The network: nodes that do not answer, and messages that got stuck between two of them."""
+"""The network: nodes that do not respond, and messages stuck between two stores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from postroom.store.kernel.transfers import Parcel
 
 
 def nodes(case: Case) -> Iterator[Told]:
-    """Whether every node answers."""
+    """Whether every node responds."""
     shown = case.network.shown()
     for node in shown:
         if not node.answers:
@@ -27,7 +27,7 @@ def nodes(case: Case) -> Iterator[Told]:
 
 
 def handovers(case: Case) -> Iterator[Told]:
-    """Messages that have left one store and were not heard of from the other; whoever comes by finishes it."""
+    """Messages that have left one store without a confirmation from the other; the next transfer finishes them."""
     for node in case.network.nodes():
         try:
             stuck = case.network.look(node, _stuck)

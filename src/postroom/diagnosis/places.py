@@ -1,4 +1,4 @@
-"""Queues: on hold, full of errors, locked by someone who has left."""
+"""Queues: on hold, full of errors, or locked by a process that has ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from postroom.store.kernel.transaction import Transaction
 
 
 def holds(case: Case) -> Iterator[Told]:
-    """Queues that someone has put on hold; if they release nothing, what is in them waits."""
+    """Queues on hold: their messages wait until the hold is released."""
     held = case.store.read(lambda tx: [queue for queue in tx.queues.all() if queue.hold])
     for queue in held:
         hold = Hold(queue.hold)
@@ -27,7 +27,7 @@ def holds(case: Case) -> Iterator[Told]:
 
 
 def errors(case: Case) -> Iterator[Told]:
-    """Error messages that nobody has taken."""
+    """Unread error messages."""
     used = case.program().every_error_queue()
     for name, count, fresh in case.store.read(lambda tx: [_errors(tx, queue) for queue in used]):
         if count:
@@ -58,14 +58,14 @@ def _errors(tx: Transaction, name: str) -> tuple[str, int, int]:
 
 
 def _in_dossiers(stations: list[str], tx: Transaction) -> dict[str, int]:
-    """Stations that have errors, and how many."""
+    """How many errors each station has, if any."""
     queues = {station: tx.queues.named_to_read(database(station)) for station in stations}
     counts = {station: tx.dossiers.counts(queue) for station, queue in queues.items() if queue is not None}
     return {station: numbers[DOSSIER] for station, numbers in counts.items() if DOSSIER in numbers}
 
 
 def locks(case: Case) -> Iterator[Told]:
-    """Queues that were being read segment by segment."""
+    """Queues that a segmented read has locked."""
     for name, owner, actor, held in case.store.read(_locks):
         who = f"{actor} ({described(owner)})"
         if held:
@@ -85,7 +85,7 @@ def _locks(tx: Transaction) -> list[tuple[str, str, str, bool]]:
 
 
 def leases(case: Case) -> Iterator[Told]:
-    """Messages that are leased, and those whose lease nobody will end: the next receive gives them back."""
+    """Leased messages, and expired leases: the next receive takes those messages back."""
     for name, leased, lost in case.store.read(_leases):
         if lost:
             what = f"{lost} leased message(s) have lost their holder; the next receive gives them back"
@@ -97,13 +97,13 @@ def leases(case: Case) -> Iterator[Told]:
 
 
 def _tried_again(tx: Transaction) -> list[tuple[str, int]]:
-    """Of each queue that the engine reads how many messages wait for their next attempt."""
+    """For each queue that the engine reads: how many messages wait for a retry."""
     aside = tx.deliveries.put_aside()
     return [(queue.name, aside(queue)[1]) for queue in tx.queues.all() if tx.queues.watcher(queue) and aside(queue)[1]]
 
 
 def _leases(tx: Transaction) -> list[tuple[str, int, int]]:
-    """Of each queue with leases how many, and how many of them are over."""
+    """For each queue with leases: how many, and how many of them have expired."""
     remarks = []
     for queue in tx.queues.all():
         every = tx.deliveries.all(queue)

@@ -1,4 +1,4 @@
-"""Spheres: those that nobody ends, and compensations that wait for their queue."""
+"""Spheres that never ended, and compensations that wait for their queue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGER = "let it end; or choose an interval that is longer than such calls take
 
 
 def owners(case: Case) -> Iterator[Told]:
-    """Undecided spheres whose owner has ended: someone must undo what they did."""
+    """Undecided spheres whose owner has ended; they have to be aborted."""
     orphans, works = case.store.read(lambda tx: (_orphans(tx), presence(tx).works))
     for kept, why in orphans:
         what = f"it is {kept.state}, and its owner ({described(kept.owner)}) {why}"
@@ -43,7 +43,7 @@ def _orphans(tx: Transaction) -> list[tuple[Kept, str]]:
 
 
 def _how(owner: str) -> str:
-    """Why an owner may be silent that is not known to have ended."""
+    """Why an owner may be silent although it is not known to have ended."""
     if is_stopped(owner):
         return "is stopped, and has not been heard of"
     if is_alive(owner):
@@ -52,14 +52,14 @@ def _how(owner: str) -> str:
 
 
 def _is_silent(tx: Transaction, kept: Kept, beat: Beat | None) -> bool:
-    """Whether an owner should have beaten several times by now; both times are this store's."""
+    """Whether an owner has missed several heartbeats. Both times are from this store's clock."""
     last = kept.started if beat is None else beat.at
     checked = tx.spheres.announced() or int(CHECK_SECONDS * 1_000_000)
     return last < tx.now - max(3 * kept.heartbeat, 2 * checked)
 
 
 def ends(case: Case) -> Iterator[Told]:
-    """Spheres that began to end and did not, in time."""
+    """Spheres that began to end and are overdue."""
     for kept, since in case.store.read(_unended):
         what = f"it is {kept.state} since {since}"
         yield warning(what, f"sphere {kept.id}", f"postroom sphere show {quote(kept.id)}; then: {COMPENSATE}")
@@ -77,7 +77,7 @@ def _unended(tx: Transaction) -> list[tuple[Kept, str]]:
 
 
 def parked(case: Case) -> Iterator[Told]:
-    """Compensations that their queue refuses."""
+    """Compensations that their queue refuses to take."""
     for id, send in case.store.read(_parked):
         if send.moment == NODE:
             what, helps = f"what was made at node {send.recipient} is not undone: {send.why}", "postroom node list"
@@ -97,7 +97,7 @@ def _parked(tx: Transaction) -> list[tuple[str, Send]]:
 
 
 def doubts(case: Case) -> Iterator[Told]:
-    """Databases that were prepared for a sphere and may not know its end: they keep their locks."""
+    """Databases that are prepared for a sphere and may not have learned its outcome: they keep their locks."""
     for doubt in case.store.read(lambda tx: tx.spheres.in_doubt()[:EXAMINED_MAX]):
         if is_alive(doubt.owner) is not True:  # else it is about to tell them
             what = f"{doubt.place} may be in doubt ({doubt.branch}); the sphere is {doubt.state}"

@@ -1,4 +1,4 @@
-"""The store: its database and settings, its schema, and whether what it holds is as it was written."""
+"""The store: database and settings, schema, and integrity of the data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DAMAGED = "keep a copy, and restore a backup; postroom trace tells what the mes
 
 
 def database(case: Case) -> Iterator[Told]:
-    """Which database it is, and whether what it confirms is on disk."""
+    """Which database it is, and whether its commits are durable."""
     about = case.store.read(lambda tx: tx.session.about())
     weak = {name: value for name, value in about.settings.items() if value not in _LASTING[name]}
     for name, value in weak.items():
@@ -49,14 +49,14 @@ def schema(case: Case) -> Iterator[Told]:
 
 
 def access(case: Case) -> Iterator[Told]:
-    """Whether others than its owner may open or replace a room that is a file."""
+    """Whether other users can open or replace the file of a room."""
     file = file_of(case.network.url)
     for text in exposed(file) if file is not None else ():
         yield warning(text, case.where, "unless that is meant: chmod 600 the files of the room, chmod 700 their folder")
 
 
 def files(case: Case) -> Iterator[Told]:
-    """What the database finds in its own files; only if everything is read."""
+    """The database's own integrity check; only with a full examination."""
     damage = case.store.read(lambda tx: tx.session.damage()) if case.deep else None
     if not case.deep:
         yield ok("not read; postroom doctor --deep reads them")
@@ -70,7 +70,7 @@ def files(case: Case) -> Iterator[Told]:
 
 
 def messages(case: Case) -> Iterator[Told]:
-    """Whether messages still match their hash: the newest, or all."""
+    """Whether messages still match their hash: the newest, or all of them."""
     sample = None if case.deep else SAMPLE_MESSAGES
     looked, unsound = case.store.read(lambda tx: tx.soundness.unsound(sample, EXAMINED_MAX))
     for message in unsound:
@@ -83,7 +83,7 @@ def messages(case: Case) -> Iterator[Told]:
 
 
 def chains(case: Case) -> Iterator[Told]:
-    """Whether the journal tells the way of each message without a gap."""
+    """Whether the journal has the whole history of each message, without gaps."""
     sample = None if case.deep else SAMPLE_MESSAGES
     for key, line in case.store.read(lambda tx: tx.soundness.torn(sample, tx.journal.newest(), EXAMINED_MAX)):
         if key is None:
@@ -94,7 +94,7 @@ def chains(case: Case) -> Iterator[Told]:
 
 
 def growth(case: Case) -> Iterator[Told]:
-    """What has grown large, and is kept for ever."""
+    """What has grown large and is never removed."""
     rows, kept = case.store.read(lambda tx: (tx.upkeep.rows(), tx.upkeep.retentions()))
     for kind, count in rows.items():
         if count >= GROWN_ROWS and kind == "journal":
@@ -104,7 +104,7 @@ def growth(case: Case) -> Iterator[Told]:
 
 
 def counts(case: Case) -> Iterator[Told]:
-    """Whether queues hold as many messages as they say; only if everything is read."""
+    """Whether the counts of queues are right; only with a full examination."""
     if not case.deep:
         yield ok("not counted; postroom doctor --deep counts them")
     else:

@@ -1,4 +1,4 @@
-"""The engine and the senders: whether they run, what waits for them, and effects that are stuck."""
+"""The engine and the senders: whether they run, what waits for them, and stuck effects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEND = "postroom run --senders"
 
 
 def engine(case: Case) -> Iterator[Told]:
-    """Who has the lease, and who sends if it is another process."""
+    """Which process has the engine's lease, and which one sends if it is another."""
     seen, apart = case.store.read(lambda tx: (presence(tx), senders(tx)))
     if seen.state is State.RUNS:
         yield ok(f"{seen.owner} runs it, under number {seen.number}")
@@ -33,7 +33,7 @@ def engine(case: Case) -> Iterator[Told]:
 
 
 def _left(seen: Presence, lease: str, who: str, instead: str, command: str) -> Iterator[Told]:
-    """A lease that was neither released nor renewed in time."""
+    """A finding if a lease was neither released nor renewed in time."""
     if seen.state is State.ENDED:
         yield warning(f"{who} has ended without releasing its lease{instead}", f"lease {lease}", command)
     elif seen.state is State.SILENT:
@@ -43,7 +43,7 @@ def _left(seen: Presence, lease: str, who: str, instead: str, command: str) -> I
 
 
 def waiting(case: Case) -> Iterator[Told]:
-    """Messages that nobody works on."""
+    """Messages that no engine works on."""
     lags, watched = case.lags(), frozenset(case.program().watched)
     lag = sum(lags.values())
     by = ", ".join(f"{count} for {name}" for name, count in lags.items() if count)
@@ -75,7 +75,7 @@ def _due(tx: Transaction) -> bool:
 
 
 def outbox(case: Case) -> Iterator[Told]:
-    """Effects that failed, or that nobody does."""
+    """Effects that failed, or that no process tries."""
     effects, now, does = case.store.read(lambda tx: (tx.outbox.all(), tx.now, _who_does(tx)))
     for effect in effects:
         told = f"effect {effect.id} ({_told(effect)})"
@@ -88,7 +88,7 @@ def outbox(case: Case) -> Iterator[Told]:
 
 
 def _who_does(tx: Transaction) -> str:
-    """Who should have tried an effect that is overdue."""
+    """The process that should have tried an overdue effect."""
     apart = senders(tx)
     if apart.works:
         return f"though {apart.owner} sends"

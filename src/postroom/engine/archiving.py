@@ -1,8 +1,8 @@
-"""Archiving the older part of the journal: whole, read back and compared before a line is removed.
+"""Archiving the older part of the journal: it is written, read back and compared before a line is removed.
 
-The files are written by Spark under a name that nobody looks for, and get their own when they are all there. Then one
-commit notes the archive and removes its lines. Whoever is killed before it has archived nothing, and the next run goes
-on with the folder that is there.
+The files are written by Spark under a temporary name and renamed when all are complete. Then one commit notes the
+archive and removes its lines. A run that is killed before that commit has archived nothing, and the next one reuses its
+folder.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Write = Callable[["pyarrow.Table", tuple[str, ...], Path], None]
 
 @dataclass(frozen=True)
 class Settled:
-    """The beginning of a journal that agrees with all that is stored."""
+    """A prefix of the journal that agrees with the stored messages."""
 
     first: int
     last: int
@@ -61,7 +61,7 @@ class Settled:
 
 
 class _Overtaken(Exception):
-    """The journal has other lines in the range of an archive than were written to it."""
+    """The lines in the range of an archive have changed since it was written."""
 
 
 def spark_writer(spark: Callable[[], SparkSession]) -> Write:
@@ -74,7 +74,7 @@ def spark_writer(spark: Callable[[], SparkSession]) -> Write:
 
 
 def archive(store: Store, before: int, folder: Path, write: Write, progress: OnProgress | None = None) -> list[Archive]:
-    """Archive what is older than a moment; answers with the new archives, which are none if nothing is."""
+    """Archive what is older than a moment; returns the new archives, none if there was nothing to archive."""
     made: list[Archive] = []
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ def archive(store: Store, before: int, folder: Path, write: Write, progress: OnP
 
 
 def moved(store: Store, folder: Path) -> list[Archive]:
-    """Archives that are not where they were are looked for in a folder, by their names."""
+    """Look in ``folder`` for archives that are not at their known place, and note where they are now."""
 
     def work(tx: Transaction) -> list[Archive]:
         differences = []
@@ -109,10 +109,8 @@ def moved(store: Store, folder: Path) -> list[Archive]:
 
 
 def _cut(tx: Transaction, before: int, folder: Path) -> int | None:
-    """Up to which line to archive. A folder that was written and not noted decides it: the run before was killed.
-
-    What a sphere that has not ended began with stays: its end looks at where its messages came from.
-    """
+    """The last line to archive, None if there is none. The folder of a run that was killed before its commit decides
+    it. Lines from the first one of an undecided sphere on stay, because its end reads them."""
     archives = tx.journal.archives
     sphere = archives.unsettled()
     cut = archives.cut(before if sphere is None else min(before, sphere[1]))
@@ -126,7 +124,7 @@ def _cut(tx: Transaction, before: int, folder: Path) -> int | None:
 
 
 def _settled(tx: Transaction, cut: int) -> Settled:
-    """The lines up to a number and what they come to; refused unless the whole journal agrees with what is stored."""
+    """The lines up to ``cut`` and their totals; raises unless the whole journal agrees with the store."""
     replay, state, departed = Replay(beginning(tx), tables(tx)), None, {}
     for line in tx.journal.lines():
         if state is None and line.seq > cut:
@@ -148,7 +146,7 @@ def _leaving(replay: Replay) -> dict[int, int]:
 
 
 class _Archiving:
-    """One archive, from lines to a folder that the store has noted."""
+    """The making of one archive, from lines to a folder that the store has noted."""
 
     def __init__(self, store: Store, folder: Path, write: Write, progress: OnProgress) -> None:
         self._store = store
@@ -209,7 +207,7 @@ class _Archiving:
             after = rows[-1][0]
 
     def _part(self, making: Path, kind: str, columns: tuple[str, ...], rows: list[Row], order: tuple[str, ...]) -> Part:
-        """One file, as Spark has written it, under a name of ours."""
+        """Have Spark write one file, and give it its final name."""
         place, name = making / "spark", f"{kind}-{rows[0][0]:012d}.parquet"
         self._write(arrow_table(columns, rows), order, place)
         files = list(place.glob("*.parquet"))
@@ -226,7 +224,7 @@ class _Archiving:
         return Part(name, kind, len(rows), *ends, file.stat().st_size, file_digest(file))
 
     def _adopted(self, place: Path, settled: Settled) -> Manifest:
-        """A folder that is there already: of a run that was killed before its commit, or of another room."""
+        """Use a folder that is already there, if it is from a killed run; raises if it is of another room."""
         manifest, digest = read_manifest(place), Digest()
         for rows in self._lines(settled):
             digest.add(rows)
@@ -245,7 +243,7 @@ class _Archiving:
 
 
 def _check(place: Path, manifest: Manifest, counted: Callable[[int], None]) -> None:
-    """Read all of an archive back, and compare."""
+    """Read a whole archive back and compare."""
     shelf, digest, rows = ArchiveFolder(str(place), manifest.digest), Digest(), 0
     for kind in ("lines", "departed"):
         for some in shelf.every(kind):
@@ -266,7 +264,7 @@ def _noted(tx: Transaction, place: Path, manifest: Manifest, settled: Settled) -
 
 
 def _clear(folder: Path) -> None:
-    """Remove what runs have left that were killed while they wrote."""
+    """Remove the temporary files of runs that were killed."""
     for place in folder.glob(".journal-*.*"):
         token = place.name.partition(".journal-")[2].partition(".")[2].replace("_", "/")
         if is_alive(token) is False:

@@ -1,4 +1,4 @@
-"""Leases are renewed by a thread beside the work, however long a part of it takes."""
+"""Renews leases in a background thread, however long the work takes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from postroom.store.kernel.base import Store
 
 @contextmanager
 def beating(store: Store, beat: Callable[[], object], lost: Callable[[LeaseLost], object]) -> Iterator[None]:
-    """Call ``beat``, which renews a lease, as long as the ``with`` block; ``lost`` is told if someone has taken it."""
+    """Call ``beat``, which renews a lease, during the ``with`` block; call ``lost`` if another process has taken the
+    lease."""
     ended = threading.Event()
     thread = threading.Thread(target=_beat, args=(store, ended, beat, lost), name="postroom-lease", daemon=True)
     thread.start()

@@ -1,6 +1,6 @@
-"""Child processes with time and memory limits, for text that strangers wrote.
+"""Child processes with time and memory limits, for untrusted input.
 
-What they run cannot be interrupted, only ended. A process that has ended is replaced with the next request. Idle ones
+Their work cannot be interrupted, so a process over its limit is killed and replaced with the next request. Idle ones
 are kept, because starting one takes a third of a second.
 """
 
@@ -28,7 +28,7 @@ _LATE = (signal.SIGALRM, signal.SIGPROF)  # what ends a process after its time, 
 
 
 class Ended(Exception):
-    """The process ended before it answered: it took too long, or too much memory."""
+    """The process was killed before it answered: over its limit of time or memory."""
 
     def __init__(self, in_time: bool) -> None:
         super().__init__(in_time)
@@ -36,21 +36,19 @@ class Ended(Exception):
 
 
 class _Unheard(Ended):
-    """The process ended before it began: the request is not to blame."""
+    """The process ended before it began, so the request is not to blame."""
 
 
 class Lesson(NamedTuple):
-    """A request that a process must have been asked once before another, and the name by which that is known."""
+    """A request that a process must have had before another one, and its key."""
 
     name: bytes
     request: bytes
 
 
 class BoundedProcesses:
-    """The processes that run one module. Each asker has one to itself.
-
-    ``environment`` tells what they see of ours; without it, that is all of it.
-    """
+    """The processes that run one module. Each caller has one to itself. ``environment`` limits the variables that they
+    see."""
 
     def __init__(self, module: str, environment: Callable[[], Mapping[str, str]] | None = None) -> None:
         self._module = module
@@ -60,7 +58,7 @@ class BoundedProcesses:
         self._lock = threading.Lock()
 
     def start(self, *arguments: str) -> None:
-        """Have one ready, so that it starts beside what is done until it is asked; it is given arguments."""
+        """Start one with arguments ahead of time, so that it is ready when asked."""
         attendant = self._taken(arguments)
         self._give_back(attendant)
 
@@ -72,10 +70,10 @@ class BoundedProcesses:
         tries: int = 2,
         lesson: Lesson | None = None,
     ) -> bytes:
-        """The answer to a request; raises Ended if it cannot be had within bounds.
+        """Returns the answer to a request; raises ``Ended`` if it exceeds the limits.
 
-        ``heard`` is called with whatever the process tells on the way. Processes die by themselves, too: guilty is a
-        request that does it as often as it is tried. A process that has not had the ``lesson`` has it first.
+        ``heard`` is called with progress that the process reports. Processes may die for other reasons, so a request is
+        blamed only if all ``tries`` die. A process that has not had the ``lesson`` gets it first.
         """
         for _ in range(tries - 1):
             try:
@@ -151,7 +149,7 @@ class _Attendant:
 
     @property
     def lessons(self) -> int:
-        """How many it has had."""
+        """How many lessons it has had."""
         return len(self._learned)
 
     def learn(self, lesson: Lesson) -> None:
@@ -177,10 +175,10 @@ class _Attendant:
         return reply[1:]
 
     def _said(self) -> bytes | None:
-        """What it says next; None if it has ended.
+        """The next message of the process; None if it has ended.
 
-        A signal that came to another thread of ours is noticed between two looks. So is the end of a process whose
-        pipe does not end with it: a fork of ours, or a child of its own, may hold the other end.
+        It polls, to notice a signal that came to another thread, and a process that ended while a child of it, or a
+        fork of ours, holds the pipe open.
         """
         while not self._speaks(_LOOK_SECONDS):
             if not self._runs():
@@ -191,7 +189,7 @@ class _Attendant:
         return bool(select.select([self._from], [], [], seconds)[0])
 
     def _runs(self) -> bool:
-        """Whether it has not ended; what it left is still to be collected."""
+        """Whether it still runs; its output may still have to be read."""
         assert self._process is not None
         try:
             return os.waitid(os.P_PID, self._process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
@@ -199,7 +197,7 @@ class _Attendant:
             return _exists(self._process)
 
     def end(self) -> int:
-        """Whatever it and its children do, they do no more; answers with the signal that ended it."""
+        """Kill it and its children; returns the signal that ended it."""
         if self._process is None:
             return 0
         with suppress(ProcessLookupError, PermissionError):  # macOS says the second of a group that has ended
@@ -209,7 +207,7 @@ class _Attendant:
         return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
 
     def _status(self, options: int) -> int | None:
-        """How it ended; None if it runs."""
+        """Its exit status; None if it runs."""
         assert self._process is not None
         try:
             process, status = os.waitpid(self._process, options)
@@ -224,10 +222,8 @@ class _Attendant:
 
 
 def attend(answer: Callable[[bytes, Callable[[bytes], None]], bytes], seconds: Callable[[bytes], float | None]) -> None:
-    """The life of such a process: answer requests, each in its time, until whoever asks is gone.
-
-    ``answer`` is given a function that tells news on the way, and sees to its time itself where ``seconds`` are None.
-    """
+    """The main loop of such a process: answer requests, each within its time, until the parent has gone. ``answer``
+    gets a function that reports progress. If ``seconds`` is None, it limits its time itself."""
     requests, answers = os.dup(0), os.dup(1)
     os.dup2(2, 1)  # whatever is printed is no answer
     Bounds().settle()
@@ -240,7 +236,7 @@ def attend(answer: Callable[[bytes, Callable[[bytes], None]], bytes], seconds: C
 
 
 def seconds_of(request: bytes) -> float:
-    """The time for a request that is a list in JSON and begins with it."""
+    """The time limit of a request that is a JSON list and begins with it."""
     return float(request[1 : request.index(b",")])
 
 
@@ -261,7 +257,7 @@ def _write(to: int, data: bytes) -> None:
 
 
 def _read(source: int) -> bytes | None:
-    """What was written, whole; None if whoever writes is gone."""
+    """Read one whole message; None if the writer has gone."""
     with os.fdopen(source, "rb", buffering=0, closefd=False) as stream:
         head = _exactly(stream, _LENGTH.size)
         return None if head is None else _exactly(stream, _LENGTH.unpack(head)[0])

@@ -1,9 +1,9 @@
 """Effects beside the steps of an engine, or in a process of their own: several at a time, in order per destination.
 
-An effect is recorded as attempted, then done, then recorded as done: whoever dies in between leaves a row that the
-next process tries again. The rows of one destination are tried in their order; one that waits for its next attempt
-keeps those behind it waiting, and one whose attempts are used up does not. Rows of one destination that follow each
-other are a run: recorded as attempted in one commit, and as done in another.
+An effect is recorded as attempted, then done, then recorded as done: if a process dies in between, the next one tries
+the row again. The rows of one destination are tried in their order; one that waits for its next attempt keeps those
+behind it waiting, and one whose attempts are used up does not. Rows of one destination that follow each other are a
+run: recorded as attempted in one commit, and as done in another.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ _LOOK_SECONDS = 0.5  # a wake-up ends a sleep at once
 
 
 class Attempts(NamedTuple):
-    """How often an effect is tried, and how long after a failure."""
+    """The retry policy of an effect."""
 
     most: int
     backoff_seconds: float  # doubled per attempt
 
     def pause(self, attempts: int) -> float:
-        """Seconds to the next attempt, when there were so many before the last one."""
+        """Seconds to the next attempt, after so many."""
         return min(self.backoff_seconds * float(2 ** min(attempts, 60)), OUTBOX_BACKOFF_SECONDS_MAX)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of an effect; ``result`` goes into the journal as it is."""
+    """The result of an attempt; ``result`` goes into the journal as it is."""
 
     done: bool
     result: Mapping[str, Any]
@@ -62,7 +62,7 @@ class Outcome:
     found: Any = None  # what the gateway itself wants to record
 
     def again(self, attempts: int) -> bool:
-        """Whether there is another attempt, when there were so many before this one."""
+        """Whether to try again, after so many attempts before this one."""
         most = OUTBOX_ATTEMPTS_MAX if self.attempts is None else self.attempts.most
         return not self.done and not self.final and (not self.tried or attempts + 1 < most)
 
@@ -76,46 +76,46 @@ Tried = list[tuple[Effect, Outcome]]
 
 
 class _Ready(NamedTuple):
-    """A destination whose next effect is due."""
+    """A destination with an effect that is due."""
 
     destination: str
     heads: list[Effect]  # the first of each queue that leads there, the next effect first
 
 
 class Gateway(ABC):
-    """A way out of the room."""
+    """An outgoing gateway of the room."""
 
     kind: ClassVar[str]
     run: ClassVar[int] = 1  # how many effects of one destination it takes at a time
 
     @abstractmethod
     def act(self, effect: Effect) -> Outcome:
-        """Do it; called from several threads at a time."""
+        """Perform an effect; called from several threads at a time."""
 
     def destination(self, tx: Transaction, effect: Effect) -> str:
-        """Where it goes: all that goes there is tried in order, also if it is of several queues."""
+        """Where an effect goes. Effects with one destination are tried in order, even from several queues."""
         return effect.destination
 
     def attempting(self, tx: Transaction, run: Sequence[Effect]) -> None:  # noqa: B027  most need nothing
-        """Record what must be known before effects are tried, in the commit that notes their attempts."""
+        """Record what must be stored before the attempts, in the commit that notes them."""
 
     def act_together(self, run: Sequence[Effect]) -> list[Outcome] | None:
-        """Do effects of one destination at once; None if they are done one after another."""
+        """Perform several effects of one destination at once; None if they have to be done one by one."""
         return None
 
     def recorded(self, run: Sequence[Effect]) -> None:  # noqa: B027  most need nothing
-        """What came of a run is committed."""
+        """Called when the results of a run are committed."""
 
     def judged(self, tx: Transaction, effect: Effect, outcome: Outcome) -> Outcome:
-        """What an attempt comes to, in the commit that records it: a queue may say how often one is made."""
+        """The result of an attempt under the policy of its queue, in the commit that records it."""
         return outcome
 
     def conclude(self, tx: Transaction, ended: Tried) -> None:  # noqa: B027  most need nothing
-        """Record what follows from effects that are done or have failed, in the commit that records them as such."""
+        """Record the consequences of effects that are done or have failed, in the commit that records them."""
 
 
 class _Nobody(Gateway):
-    """Stands for a gateway that this engine does not have."""
+    """Stands in for a gateway that this engine does not have."""
 
     def act(self, effect: Effect) -> Outcome:
         return Outcome(False, {"outcome": f"no gateway of this engine does {effect.kind!r}"})
@@ -128,9 +128,9 @@ Report = Callable[[Effect, Outcome, bool], None]
 
 
 class Dispatch(AbstractContextManager["Dispatch"]):
-    """Tries what is due for as long as the ``with`` block and ``lease`` allow; its end waits for what has begun.
+    """Tries due effects during the ``with`` block, while it has ``lease``; its end waits for running attempts.
 
-    Its threads are started by the first ``check`` that finds an effect: most engines never have one.
+    The threads start with the first ``check`` that finds an effect: most engines never have one.
     """
 
     def __init__(self, store: Store, gateways: Iterable[Gateway], lease: EffectsLease, report: Report | None) -> None:
@@ -166,7 +166,7 @@ class Dispatch(AbstractContextManager["Dispatch"]):
             raise self._error
 
     def check(self) -> None:
-        """Begin to look if there is an effect; raise what went wrong with the room while effects were tried."""
+        """Start the threads if there is an effect; raise an error of the room that they met."""
         if self._error is not None:
             raise self._error
         if self._looker is None and self._store.read(lambda tx: tx.outbox.next_due()) is not None:
@@ -194,7 +194,7 @@ class Dispatch(AbstractContextManager["Dispatch"]):
             self._error = self._error or error
 
     def _look_once(self, waiter: Waiter) -> None:
-        """Begin what is due and may begin; else sleep until something is."""
+        """Start due effects, or sleep until one is due."""
         due, makes_way = self._store.read(lambda tx: (tx.outbox.next_due(), self._lease.makes_way(tx)))
         now = self._store.session.clock()
         is_due = due is not None and due <= now
@@ -208,13 +208,13 @@ class Dispatch(AbstractContextManager["Dispatch"]):
         waiter.wait(min(_LOOK_SECONDS, later))
 
     def _make_way(self) -> None:
-        """Begin nothing more; when all that was under way has ended, another process may go on."""
+        """Start nothing more; release the lease when all running attempts have ended."""
         self._making_way.set()
         if not self._begun:
             self._lease.give_up()
 
     def _begin(self) -> bool:
-        """Begin what is due at destinations where nothing is under way; False if there is none."""
+        """Start due effects at idle destinations; False if there are none."""
         under_way, fence = frozenset(self._begun), self._lease.fence
         ready = self._store.read(self._ready)
         free = [one.destination for one in ready if one.destination not in under_way]
@@ -235,7 +235,7 @@ class Dispatch(AbstractContextManager["Dispatch"]):
         return self._gateways.get(kind, _NOBODY)
 
     def _ready(self, tx: Transaction) -> list[_Ready]:
-        """Destinations whose next effect is due. One that waits holds up all that go where it goes."""
+        """Destinations whose next effect is due. An effect that waits for a retry blocks its destination."""
         heads: dict[str, list[Effect]] = {}
         for head in sorted(tx.outbox.heads(), key=lambda head: head.id):
             heads.setdefault(self._gateway(head.kind).destination(tx, head), []).append(head)
@@ -243,14 +243,15 @@ class Dispatch(AbstractContextManager["Dispatch"]):
         return sorted(ready, key=lambda one: (one.heads[0].due, one.heads[0].id))
 
     def _lose(self, lost: LeaseLost) -> None:
-        """Another process tries effects by now: an engine goes on without them, a process that only sends ends."""
+        """Another process has the lease now: an engine goes on without effects, a sender process ends."""
         if self._lease.alone:
             self._error = self._error or lost
         else:
             self._lease.forget(lost.facts["ours"])
 
     def _attempt(self, tx: Transaction, fence: int, destinations: Collection[str]) -> dict[str, list[Effect]]:
-        """Note attempts before the acts: at each destination of the first that is due, and of those that follow it."""
+        """Note the attempts before they are made: for each destination the first due effect and those that follow
+        it."""
         tx.leases.check(EFFECTS, fence)
         runs = {}
         for destination, heads in self._ready(tx):  # someone may have dropped one, or put a queue on hold
@@ -263,7 +264,7 @@ class Dispatch(AbstractContextManager["Dispatch"]):
         return runs
 
     def _run_of(self, tx: Transaction, heads: Sequence[Effect]) -> list[Effect]:
-        """The next effects of some queues that are due, in their order, as many as are taken at a time."""
+        """The next due effects of some queues in order, as many as make one run."""
         kind = heads[0].kind
         most = self._gateway(kind).run
         rows = tx.outbox.run_of(heads[0].destination, most)
@@ -274,7 +275,7 @@ class Dispatch(AbstractContextManager["Dispatch"]):
         return list(takewhile(lambda effect: effect.kind == kind and effect.due <= tx.now, rows[:most]))
 
     def _try(self, destination: str, run: Sequence[Effect], fence: int) -> None:
-        """Try a run. It shows the number under which it began: if that is old by now, nothing is recorded."""
+        """Try a run under the lease number ``fence``; if the number is outdated, nothing is recorded."""
         try:
             if not self._try_together(run, fence):
                 self._try_each(run, fence)
@@ -314,7 +315,7 @@ class Dispatch(AbstractContextManager["Dispatch"]):
             self._record(tried, left, fence)
 
     def _record(self, tried: Tried, spared: Sequence[Effect], fence: int) -> None:
-        """What came of attempts, and that some that were noted were not made."""
+        """Record the results of attempts, and which noted attempts were not made."""
         told = self._store.transact("outbox-result", lambda tx: self._write(tx, tried, spared, fence))
         with self._telling:
             self.tried += len(tried)
@@ -335,7 +336,7 @@ class Dispatch(AbstractContextManager["Dispatch"]):
         return tried
 
     def _write_one(self, tx: Transaction, effect: Effect, outcome: Outcome) -> bool:
-        """What came of an attempt; True if it was the last one."""
+        """Record the result of an attempt; True if it was the last one."""
         if outcome.again(effect.attempts):
             due = tx.now + in_microseconds(outcome.pause(effect.attempts))
             if outcome.tried:

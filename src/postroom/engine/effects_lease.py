@@ -1,8 +1,8 @@
-"""The lease under which effects are tried: one process has it at a time, and shows its number in each commit.
+"""The lease under which effects are tried: one process has it at a time, and every commit checks its number.
 
-The engine that leads takes it when an effect is due. A process that does nothing but send goes before the engines. It
-has a second lease for as long as it lives: an engine that sees that one lets what it has begun come to an end, gives
-the lease of the effects up, and takes it again when the senders' process has ended or is silent for too long.
+The engine that leads takes it when an effect is due. A sender process has precedence over engines. It holds a second
+lease while it lives: an engine that sees that lease finishes what it has begun, releases the lease of the effects, and
+takes it again when the sender process has ended or is silent for too long.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SENDERS = "senders"  # of the process that does nothing else
 
 
 class EffectsLease:
-    """What one process has of it. ``alone`` is for the senders' process, which makes way for nobody."""
+    """This process's view of that lease. ``alone`` is for the sender process, which never gives way."""
 
     def __init__(self, store: Store, owner: str, *, alone: bool = False) -> None:
         self.alone = alone
@@ -31,12 +31,13 @@ class EffectsLease:
         self._sure_until = 0.0  # by the clock of this process
 
     def makes_way(self, tx: Transaction) -> bool:
-        """Whether another process is to have it."""
+        """Whether a sender process lives, so that this one gives way."""
         senders = None if self.alone else tx.leases.named(SENDERS)
         return senders is not None and senders.is_held(tx.now)
 
     def is_sure(self, fence: int) -> bool:
-        """Whether nobody else can have it now; a process that stood still for long cannot know before it asks."""
+        """Whether no other process can have it now. A process that was suspended for long cannot know before it
+        asks."""
         return self.fence == fence and monotonic() < self._sure_until
 
     def take(self) -> bool:
@@ -60,13 +61,13 @@ class EffectsLease:
                 self._sure_until = began + ENGINE_LEASE_SECONDS
 
     def forget(self, fence: int) -> None:
-        """Another process has taken what was ours under this number."""
+        """Forget the lease that had this number: another process has it."""
         with self._changing:
             if self.fence == fence:
                 self.fence = 0
 
     def give_up(self) -> None:
-        """Let another process have it; nothing may be under way."""
+        """Release it; no attempt may be running."""
         with self._changing:
             if self.fence and not self._store.stopped:
                 self._store.transact("release-lease", self._release)

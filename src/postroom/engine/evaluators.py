@@ -1,6 +1,6 @@
 """Where an engine evaluates: few messages in a worker process, many on Spark, which is started when it is worth it.
 
-Which way a step goes changes nothing but the time that it takes.
+The results are the same either way.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Choice(StrEnum):
 
 
 def choice(wish: str | None, master: str, conf: Mapping[str, str]) -> Choice:
-    """What was chosen; whoever gives a master or settings for Spark wants it to evaluate, unless they say otherwise."""
+    """The choice from ``wish``. Without one, a master or settings for Spark mean that Spark evaluates."""
     if wish is None and (master != LOCAL or conf):
         return Choice.ALWAYS
     wish = wish or os.environ.get(VARIABLE) or Choice.AUTO
@@ -46,7 +46,7 @@ def choice(wish: str | None, master: str, conf: Mapping[str, str]) -> Choice:
 
 
 class Evaluators:
-    """The ways that an engine has. ``spark`` answers with the session, which it starts if there is none."""
+    """The ways of an engine to evaluate. ``spark`` returns the session, and starts it if there is none."""
 
     def __init__(self, spark: Callable[[], SparkSession], *, always: bool = False) -> None:
         self._spark = spark
@@ -58,16 +58,16 @@ class Evaluators:
 
     @property
     def has_spark(self) -> bool:
-        """Whether a step on Spark need not wait for it."""
+        """Whether Spark is ready, so that a step need not wait for it."""
         return self.always or self._started.is_set()
 
     @property
     def has_begun(self) -> bool:
-        """Whether Spark is there, or on its way."""
+        """Whether Spark is ready or starting."""
         return self.has_spark or self._starting is not None
 
     def way(self, weight: int) -> Way:
-        """The way for a step of so many messages, or of as much work; waits for Spark if that is too many."""
+        """The way for a step of this weight (in messages); waits for Spark if it is too much for a worker."""
         from postroom.engine.worker_process import InWorker
 
         if not self.always and weight <= WORKER_MESSAGES_MAX:
@@ -82,11 +82,11 @@ class Evaluators:
         return OnSpark(session)
 
     def step_size(self, size: int) -> int:
-        """How many messages a step takes at the most: until Spark is there, what a worker may evaluate."""
+        """The largest step: until Spark is ready, what a worker may evaluate."""
         return size if self.has_spark else min(size, WORKER_MESSAGES_MAX)
 
     def note(self, more: bool) -> None:
-        """After a step: whether it left messages behind. If that goes on for long, Spark is worth its start."""
+        """Note after a step whether messages were left. A long backlog starts Spark."""
         if not more:
             self._backlog = None
         elif self._backlog is None:
@@ -95,7 +95,7 @@ class Evaluators:
             self.begin()
 
     def prepare(self, modules: Iterable[str]) -> None:
-        """Have a worker load what it will need, while other things are done."""
+        """Have a worker process load modules in the background."""
         from postroom.engine.worker_process import InWorker
 
         some = list(modules)
@@ -103,13 +103,13 @@ class Evaluators:
             InWorker().start(some)
 
     def begin(self) -> None:
-        """Start Spark while other things are done."""
+        """Start Spark in the background."""
         if not self.has_begun:
             self._starting = threading.Thread(target=self._start, name="postroom-spark", daemon=True)
             self._starting.start()
 
     def check(self) -> None:
-        """Raise why Spark did not start."""
+        """Raise the error if Spark did not start."""
         if self._failure is not None:
             raise self._failure
 

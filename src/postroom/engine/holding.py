@@ -1,9 +1,9 @@
 """Several engines on one room: each has some of the queues, under leases of their own.
 
-One engine leads: it has all that cannot be divided. The queues whose messages look at no others are divided between
-all engines that stay. An engine is known to the others by a lease with its place among them, which it renews. The lease
-of a queue does not expire: it is valid while the lease of its engine is. Whoever takes a queue raises its number, and a
-commit shows the numbers of its queues: an engine that comes too late cannot commit. None of this is in the journal.
+One engine leads and does everything that cannot be divided. Queues whose rules read only the message itself are divided
+between all engines that stay. Each engine renews a lease that has its place among them. The lease of a queue does not
+expire: it is valid while the lease of its engine is. Taking a queue raises its number, and every commit checks the
+numbers of its queues: an engine that comes too late cannot commit. None of this is in the journal.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _UNENDING = 2**62
 
 
 class Divided(NamedTuple):
-    """The queues that a stage takes messages from, and those of them that another engine may have."""
+    """The queues of a stage, and those of them that other engines may have."""
 
     watched: frozenset[str]
     free: frozenset[str]
 
 
 class EngineSeen(NamedTuple):
-    """An engine that shares a room, and the queues that it has alone."""
+    """An engine that shares a room, and the queues that it has taken."""
 
     place: int
     owner: str  # in words
@@ -63,7 +63,7 @@ def engines(tx: Transaction) -> list[EngineSeen]:
 
 
 def _living(tx: Transaction, known: Mapping[str, Lease]) -> dict[int, Lease]:
-    """The leases of engines by their places; of those that have ended, or are silent for too long, none."""
+    """The leases of live engines by place; without those that have ended or are silent for too long."""
     return {
         int(name.removeprefix(_PLACE)): lease
         for name, lease in known.items()
@@ -72,12 +72,13 @@ def _living(tx: Transaction, known: Mapping[str, Lease]) -> dict[int, Lease]:
 
 
 def _owner(place: int, lease: Lease) -> str:
-    """Who has a queue: an engine that loses its place loses its queues."""
+    """The owner that a queue's lease names: the engine's place and number, so that losing the place loses the
+    queues."""
     return f"{_PLACE}{place}, {lease.fence}"
 
 
 class Holding:
-    """What one engine has. ``divided`` tells what there is to be had."""
+    """The queues of one engine. ``divided`` returns what there is to divide."""
 
     def __init__(self, store: Store, owner: str, divided: Callable[[Transaction], Divided]) -> None:
         self._store = store
@@ -91,16 +92,16 @@ class Holding:
 
     @property
     def queues(self) -> frozenset[str]:
-        """Those that it has alone."""
+        """The queues that this engine has."""
         return frozenset(self._queues)
 
     def others(self) -> frozenset[str]:
-        """The queues that it may not take messages from: another engine has them, or will."""
+        """The queues that another engine has or will have: this one must not take messages from them."""
         left = self._known.free if self.leads else self._known.watched
         return left - self._queues.keys()
 
     def check(self, tx: Transaction, names: Collection[str]) -> None:
-        """Raise ``Stale`` if a queue of a step is another engine's by now; until the commit it stays as it is."""
+        """Raise ``Stale`` if a queue of a step now belongs to another engine; holds the leases until the commit."""
         for name in sorted(set(names)):
             fence = self._queues.get(name)
             if fence is None and self.leads and name not in self._known.free:
@@ -111,19 +112,19 @@ class Holding:
                 raise Stale from lost
 
     def beat(self, tx: Transaction) -> None:
-        """Tell the others that this engine lives."""
+        """Renew this engine's lease."""
         if self._place:
             tx.leases.prolong(f"{_PLACE}{self._place}", self._fence, in_microseconds(ENGINE_LEASE_SECONDS))
 
     def balance(self) -> bool:
-        """Take what is this engine's share and let go what is not; True if something has changed."""
+        """Take this engine's share of the queues and release the rest; True if something has changed."""
         if not self._store.read(self._is_to_do):
             return False
         self._place, self._fence, self._queues = self._store.transact("lease", self._divide)
         return True
 
     def leave(self) -> None:
-        """Give everything back."""
+        """Release everything."""
         if self._place and not self._store.stopped:
             self._store.transact("release-lease", self._part)
             self._place, self._queues = 0, {}
@@ -138,12 +139,12 @@ class Holding:
         return kept != self._queues or self._share(tx, known, self._place, kept) != kept.keys()
 
     def _kept(self, known: Mapping[str, Lease]) -> dict[str, int]:
-        """The queues that nobody has taken from this engine meanwhile."""
+        """The queues that no other engine has taken from this one meanwhile."""
         leases = {name: known.get(_QUEUE + name) for name in self._queues}
         return {name: lease.fence for name, lease in leases.items() if lease and lease.fence == self._queues[name]}
 
     def _divide(self, tx: Transaction) -> tuple[int, int, dict[str, int]]:
-        """Its place among the engines, the number of that lease, and the queues that it has from now on."""
+        """Its place among the engines, the number of that lease, and its queues from now on."""
         tx.definitions.lock()  # one engine after another
         known = {lease.name: lease for lease in tx.leases.all()}
         place, fence, queues = self._place, self._fence, self._kept(known)
@@ -163,17 +164,17 @@ class Holding:
         return place, fence, queues
 
     def _share(self, tx: Transaction, known: Mapping[str, Lease], place: int, queues: Collection[str]) -> set[str]:
-        """The queues that an engine can have now. One that leads and shares nothing has all of them."""
+        """The queues that an engine can have now; all of them if it leads and shares nothing."""
         return self._meant(tx, known, place) - self._elsewhere(tx, known, queues)
 
     def _elsewhere(self, tx: Transaction, known: Mapping[str, Lease], queues: Collection[str]) -> set[str]:
-        """Those that another engine has, which will let them go."""
+        """Queues that another engine still has and will release."""
         owners = {_owner(place, lease) for place, lease in _living(tx, known).items()}
         held = {name for name in self._known.free if (lease := known.get(_QUEUE + name)) and lease.owner in owners}
         return held - set(queues)
 
     def _meant(self, tx: Transaction, known: Mapping[str, Lease], place: int) -> set[str]:
-        """The queues that are for the engine of a place: in turns, of all engines that share the room."""
+        """The queues for the engine at a place: dealt in turn to all engines that share the room."""
         living = _living(tx, known)
         leader = known.get(LEASE)
         leads = leader is not None and leader.is_held(tx.now)

@@ -1,6 +1,6 @@
-"""A definition language, as a room sees it: reading files, checking them, loading them, trying them out, printing.
+"""The interface of a definition language: read files, check, load, try out, print.
 
-Each capability has one for its files. ``room/languages.py`` lists them.
+Each capability has one. ``room/languages.py`` lists them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CurrentPassword = str | Callable[[str], str] | None
 
 @dataclass(frozen=True)
 class Terms:
-    """How definitions are to be loaded, beside what the files say."""
+    """How to load definitions, beside what the files say."""
 
     files: tuple[str, ...]
     principal: str
@@ -52,7 +52,7 @@ class Trial:
 
 
 class TrialResult(Protocol):
-    """What one message would lead to."""
+    """What one message would cause."""
 
     @property
     def key(self) -> str:
@@ -60,23 +60,23 @@ class TrialResult(Protocol):
 
     @property
     def queue(self) -> str:
-        """Where it is."""
+        """Its queue."""
 
     def as_dict(self) -> dict[str, Any]:
-        """What would be done, for JSON."""
+        """The actions that would be done, for JSON."""
 
 
 class Load:
-    """One load of one language. A method that is not needed does nothing."""
+    """One load of one language. Methods that are not overridden do nothing."""
 
     def write(self, tx: Transaction) -> Loaded | None:
-        """Store the definitions, in the one transaction of the whole load."""
+        """Store the definitions, in the transaction of the whole load."""
 
     def finish(self, tx: Transaction) -> Loaded | None:
-        """Store what may refer to any other definition of the load: they are all written."""
+        """Store what may refer to other definitions of the load; called when all are written."""
 
     def committed(self) -> None:
-        """Follow up outside of the transaction."""
+        """Called after the commit."""
 
 
 class Symbol(NamedTuple):
@@ -88,23 +88,23 @@ class Symbol(NamedTuple):
 
 
 class Definitions(Protocol):
-    """What the files of one language say."""
+    """The definitions in files of one language."""
 
     @property
     def count(self) -> int:
         """How many definitions there are."""
 
     def symbols(self) -> Iterator[Symbol]:
-        """The names that they define, and where."""
+        """The names that they define, and their places."""
 
     def check(self, store: Store | None, *, alone: bool) -> None:
-        """Refuse what breaks a rule, against the room if there is one; changes nothing."""
+        """Raise for a broken rule, checked against the room if there is one; changes nothing."""
 
     def prepare(self, store: Store, terms: Terms) -> Load:
-        """Do what takes long before the transaction, so that nobody waits for it."""
+        """Do the slow work before the transaction, so that other writers do not wait."""
 
     def tried(self, trial: Trial) -> Iterator[TrialResult]:
-        """What the definitions would do with the messages there are; changes nothing."""
+        """What the definitions would do with stored messages; changes nothing."""
 
 
 class Language(Protocol):
@@ -112,18 +112,19 @@ class Language(Protocol):
 
     @property
     def suffix(self) -> str:
-        """The end of its files' names, with the dot."""
+        """The suffix of its files, with the dot."""
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Ends of names of other files that belong to it."""
+        """Suffixes of further files that belong to it."""
 
     @property
     def defines(self) -> str:
         """What its files define, in a few words."""
 
     def read(self, files: Sequence[Path]) -> Definitions:
-        """Read all files of one load, and check what can be checked without a room."""
+        """Read all files of one load; checks what needs no room."""
 
     def printed(self, tx: Transaction, version: int | None = None) -> dict[str, bytes]:
-        """The definitions in force, or those of a version, as files by name; loaded together, they define the same."""
+        """The definitions in force, or of a version, as files by name. Loading them together gives the same
+        definitions."""

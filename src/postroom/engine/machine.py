@@ -1,4 +1,4 @@
-"""Machines of states: a state is a queue, an entity is a token in exactly one of them, a transition moves the token."""
+"""State machines: a state is a queue, an entity is a token in exactly one of them, a transition moves the token."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from postroom.store.tables.tokens import Token
 
 
 class Machine:
-    """States and transitions. The first state is where entities start.
+    """States and transitions. Entities start in the first state.
 
-    A state may be put on hold: then no entity starts in it, and where a hold ``stops`` moves, none comes in or leaves.
+    While a state is on hold, no entity starts in it, and with ``stops`` none enters or leaves it.
     """
 
     def __init__(
@@ -27,13 +27,13 @@ class Machine:
         self._stops = stops
 
     def prepare(self, tx: Transaction) -> None:
-        """Make the queues that are not there yet."""
+        """Create the queues that are missing."""
         if not tx.queues.has_own(self.states, STATE):
             for state in self.states:
                 tx.queues.own(state, STATE)
 
     def start(self, tx: Transaction, entity: str) -> int:
-        """A new entity in the first state; answers with the key of its token."""
+        """Create an entity in the first state; returns the key of its token."""
         self.prepare(tx)
         queue = tx.queues.named(self.states[0])
         assert queue is not None
@@ -46,7 +46,7 @@ class Machine:
         return token
 
     def locked(self, tx: Transaction, entity: str) -> Token:
-        """The token of an entity, which nobody else moves before this transaction ends."""
+        """The token of an entity, locked until this transaction ends."""
         token = tx.tokens.locked(self.name, entity)
         if token is None:
             raise EntityUnknown(entity=entity, states=", ".join(self.states))
@@ -67,10 +67,8 @@ class Machine:
         *,
         queues: Mapping[str, Queue] | None = None,
     ) -> None:
-        """Let an entity, whose token is locked, go over into another state.
-
-        Whoever has locked more ``queues`` than those of the two states gives them.
-        """
+        """Move an entity, whose token is locked, to another state. ``queues`` are those that the caller has locked, if
+        more than the two states."""
         state = token.state
         if (state, goal) not in self.transitions:
             raise TransitionRefused(entity=token.entity, state=state, goal=goal)

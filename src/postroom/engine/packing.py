@@ -1,6 +1,6 @@
-"""Tasks and functions on their way to a worker process: packed by value, so that the process needs no module of ours.
+"""Packs tasks and functions by value for worker processes, which then need no module of the program.
 
-Only what this program itself has packed is unpacked, by a process that it started.
+Worker processes unpack only what the program that started them has packed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import cloudpickle
 
 
 def packed(thing: object) -> bytes:
-    """Raises what cloudpickle does (TypeError, PicklingError, …) if a thing cannot travel."""
+    """Pack an object; raises what cloudpickle does (TypeError, PicklingError, …) if it cannot be packed."""
     return bytes(cloudpickle.dumps(thing))
 
 
@@ -21,5 +21,5 @@ def unpacked(text: bytes) -> Any:
 
 
 def take_along(module: ModuleType) -> None:
-    """Have what a module defines travel by value: the other process cannot import it."""
+    """Pack a module's definitions by value from now on: the other process cannot import it."""
     cloudpickle.register_pickle_by_value(module)

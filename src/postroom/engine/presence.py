@@ -1,4 +1,4 @@
-"""Whether an engine or a senders' process runs, as far as another process can tell: by its lease."""
+"""Whether an engine or a sender process runs, as its lease tells other processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class State(StrEnum):
 
 
 class Presence(NamedTuple):
-    """The engine of a room, or its senders' process, in one moment."""
+    """The state of a room's engine or sender process at one moment."""
 
     state: State
     owner: str = ""  # in words: who has the lease, or had it last
@@ -37,7 +37,7 @@ def presence(tx: Transaction) -> Presence:
 
 
 def senders(tx: Transaction) -> Presence:
-    """The process that does nothing but send; if there is none, the engine sends."""
+    """The sender process; if there is none, the engine sends."""
     return _seen(tx, SENDERS)
 
 

@@ -1,7 +1,7 @@
-"""The run loop: one engine leads, by a lease with a number that every commit shows; others may share queues with it.
+"""The run loop: one engine leads, by a lease whose number every commit checks; others may share queues with it.
 
-It works in steps over the messages that a capability watches. Effects on the outside are tried beside them
-(``dispatch.py``): a command that takes long delays no step.
+It works in steps over the messages of watched queues. Effects on other systems run beside the steps (``dispatch.py``),
+so a slow one delays no step.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _GROWTH_MAX = 16  # from one step to the next
 
 @dataclass
 class Totals:
-    """What an engine has done since it was started, after each step."""
+    """Totals of an engine since its start."""
 
     steps: int = 0
     messages: int = 0
@@ -63,7 +63,7 @@ class Totals:
     last: Result | None = None
 
     def add(self, result: Result) -> None:
-        """Add what a step has done."""
+        """Add the result of a step."""
         self.steps += 1
         self.messages += result.messages
         self.created += result.created
@@ -77,7 +77,7 @@ RunProgress = Callable[[Totals], None]
 
 
 class _Job(NamedTuple):
-    """What an engine is to do, and how."""
+    """The arguments of one run of an engine."""
 
     spark: Callable[[], SparkSession]
     always: bool
@@ -89,10 +89,10 @@ class _Job(NamedTuple):
 
 
 class Runner:
-    """``spark`` is called when there is something to evaluate, ``housekeeping`` when it has been idle.
+    """Calls ``spark`` when there is something to evaluate, ``housekeeping`` when idle, and ``upkeep`` at an interval,
+    busy or not.
 
-    ``upkeep`` is called at an interval, busy or not. ``admit`` lets messages into queues that another capability than
-    the one that made them looks after.
+    ``admit`` admits new messages to queues that belong to another capability.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Runner:
         self._look_again = 0.0  # when to look for more beside a step that takes long
 
     def stop(self) -> None:
-        """Finish the step at hand and the effects under way, and leave; a signal handler or thread may call it."""
+        """Finish the running step and effects, and end. May be called by a signal handler or a thread."""
         self._stop.set()
 
     def run(
@@ -142,10 +142,10 @@ class Runner:
     ) -> Totals:
         """Work until stopped, or until nothing is left to do; ``step_messages`` fixes the steps' size and order.
 
-        With ``always``, Spark evaluates everything; else few messages go to a worker process, and Spark is started in
-        the background: at once by an engine that stays, and by one that does not if there is much to do.
-        ``exchange`` is the URL of the store if executors are to read messages and write their answers there. ``beside``
-        is entered first: a stop that comes while it is counts.
+        With ``always``, Spark evaluates everything; else a worker process evaluates small steps, and Spark starts in
+        the background: at once, or with ``until_idle`` only for a large backlog. ``exchange`` is the URL of the store
+        if executors read messages and write answers there. ``beside`` is a context that is entered first; a stop during
+        that is respected.
         """
         if not self._running.acquire(blocking=False):
             raise LeaseHeld(lease=LEASE, owner="another thread of this room", until="it ends")
@@ -174,7 +174,7 @@ class Runner:
         return totals
 
     def _lead(self, job: _Job, totals: Totals) -> None:
-        """Do everything that there is to do, but for queues that other engines have."""
+        """Lead: do everything except for queues that other engines have."""
         with self._store.waiter() as waiter, ExitStack() as at_end:
             idle_since = monotonic()
             answer_store = (
@@ -212,7 +212,7 @@ class Runner:
         totals.effects = dispatch.tried
 
     def _help(self, job: _Job, totals: Totals) -> None:
-        """Work on the queues that this engine has, as long as another one leads."""
+        """Work on this engine's queues while another engine leads."""
         evaluators = Evaluators(job.spark, always=job.always)
         stages = [stage for stage in self._stages if isinstance(stage, WatchingStage)]
         with self._store.waiter() as waiter, ExitStack() as at_end:
@@ -238,7 +238,7 @@ class Runner:
 
     @contextmanager
     def _sharing(self, until_idle: bool) -> Iterator[None]:
-        """An engine that stays shares the room with others; one that does not has it alone."""
+        """Share the room with other engines; with ``until_idle`` have it alone."""
         self._holding = None
         if until_idle:
             yield
@@ -258,13 +258,13 @@ class Runner:
         return Divided(watched, free)
 
     def _balance(self) -> None:
-        """Look at an interval whether other engines have come or gone."""
+        """At an interval: check whether other engines have come or gone."""
         if self._holding is not None and monotonic() >= self._balance_due:
             self._balance_due = monotonic() + ENGINE_BALANCE_SECONDS
             self._holding.balance()
 
     def _work(self, turn: Turn, progress: RunProgress | None, totals: Totals, stages: Iterable[Stage]) -> bool:
-        """One step of each stage; False if there was nothing to do."""
+        """Run one step of each stage; False if there was nothing to do."""
         did = self._bring_due()
         for stage in stages:
             try:
@@ -283,7 +283,7 @@ class Runner:
         return did
 
     def _bring_due(self) -> bool:
-        """Let messages be tried again whose time has come; False if there are none."""
+        """Release messages whose retry is due; False if there are none."""
         if not self._stages:
             return False
         dues = self._store.read(lambda tx: tx.deliveries.watched_due())
@@ -292,7 +292,7 @@ class Runner:
         return bool(self._store.transact("claim", bring_due))
 
     def _one_step(self, stage: Stage, turn: Turn, totals: Totals) -> Result | None:
-        """The next of the steps under way, or the first of new ones; None if there is nothing to do."""
+        """The result of the next running step, or of a new one; None if there is nothing to do."""
         lanes = self._lanes.setdefault(stage, Lanes(turn.beside.seconds))
         result = lanes.next(lambda beside: self._fresh_steps(stage, replace(turn, beside=beside), totals))
         if result is not None and result.blocked is not None:
@@ -310,13 +310,13 @@ class Runner:
         return stage.steps(replace(turn, waiting={**totals.waiting, **others}))
 
     def _abandon(self) -> None:
-        """End what is under way; what was not committed has not happened."""
+        """Cancel running steps; nothing uncommitted has happened."""
         for lanes in self._lanes.values():
             lanes.close()
         self._lanes.clear()
 
     def _pause(self, waiter: Waiter, seconds: float) -> None:
-        """Sleep until something may have come, or a step that takes long may be evaluated."""
+        """Sleep until there may be work, or a long step may be evaluated."""
         busy = self._is_evaluating()
         if monotonic() >= self._look_again:
             self._look_again = monotonic() + LANE_SECONDS
@@ -324,11 +324,12 @@ class Runner:
             self._look_again = 0.0
 
     def _is_evaluating(self) -> bool:
-        """Whether a step takes long, and what comes of it will have to be committed."""
+        """Whether a long step is being evaluated, so that a commit will follow."""
         return any(lanes.busy for lanes in self._lanes.values())
 
     def _adapt(self, result: Result) -> None:
-        """Grow while steps are short and there is more to do; shrink when they are long, or settle little."""
+        """Adapt the size of steps: grow while they are short and there is more to do; shrink when they are long or
+        settle little."""
         seconds = max(sum(result.seconds.values()), 0.001)
         if result.created > STEP_CREATED_MAX:  # one message may lead to very many
             self._size = max(_STEP_MESSAGES_MIN, result.messages * STEP_CREATED_MAX // result.created)
@@ -340,7 +341,7 @@ class Runner:
             self._size = min(STEP_MESSAGES_MAX, int(self._size * min(2 * STEP_SECONDS / seconds, _GROWTH_MAX)))
 
     def _rest(self) -> tuple[bool, float]:
-        """Whether nothing is left to do, and how long to sleep until something is due."""
+        """Whether there is nothing left to do, and how long to sleep until something is due."""
 
         def work(tx: Transaction) -> tuple[int | None, int | None, int | None]:
             if not self._stages:
@@ -354,17 +355,17 @@ class Runner:
         return effect is attempt is None, min([IDLE_SECONDS, *later])
 
     def _prepare(self, evaluators: Evaluators) -> None:
-        """Start the worker that will be needed before anything else is loaded that takes its time."""
+        """Start the worker process first, before slower things are loaded."""
         modules = [stage.worker_module(self._store) for stage in self._stages]
         evaluators.prepare(module for module in modules if module)
 
     def _begin_spark(self, evaluators: Evaluators) -> None:
-        """An engine that stays has Spark ready for whatever comes, if the room has something to evaluate."""
+        """Start Spark in the background if the engine stays and the room has something to evaluate."""
         if not evaluators.has_begun and any(stage.worker_module(self._store) for stage in self._stages):
             evaluators.begin()
 
     def _keep_warm(self, evaluators: Evaluators, spark: Callable[[], SparkSession]) -> None:
-        """The workers that the next message will need would take a second or two to start again."""
+        """Keep workers running, because starting them again takes a second or two."""
         if self._evaluated is None or monotonic() - self._evaluated < WARM_SECONDS or not evaluators.has_spark:
             return
         for stage in self._stages:
@@ -372,7 +373,7 @@ class Runner:
         self._evaluated = monotonic()
 
     def _keep_up(self) -> None:
-        """Remove what was kept long enough, busy or not, at an interval."""
+        """At an interval, busy or not: remove what has reached the end of its retention."""
         if self._upkeep is not None and monotonic() >= self._upkeep_due:
             self._upkeep()
             self._upkeep_due = monotonic() + UPKEEP_SECONDS
@@ -398,16 +399,16 @@ class Runner:
             self._holding.leads = leads
 
     def _beating(self, beat: Callable[[Transaction], None]) -> AbstractContextManager[None]:
-        """Keep a lease while a step takes long."""
+        """Renew a lease during a long step."""
         return beating(self._store, lambda: self._store.transact("lease", beat), self._lose)
 
     def _lose(self, lost: LeaseLost) -> None:
-        """No commit will pass: stop and say so."""
+        """The lease is lost: no commit will pass, so stop and report it."""
         self._lost = lost
         self._stop.set()
 
     def _begin(self, tx: Transaction) -> int:
-        """Take the lease, and forget what executors of earlier engines left."""
+        """Take the lease, and remove what executors of earlier engines left; returns its number."""
         fence = tx.leases.acquire(LEASE, self._owner, ENGINE_LEASE_SECONDS)
         tx.staging.clear(fence, 0, 0)
         return fence
@@ -418,7 +419,7 @@ class Runner:
 
 
 def _is_led(tx: Transaction) -> bool:
-    """Whether an engine leads, as far as another one can tell."""
+    """Whether an engine leads, as other processes see it."""
     lease = tx.leases.named(LEASE)
     return lease is not None and lease.is_held(tx.now)
 

@@ -1,8 +1,7 @@
 """Reads schemas, and compares messages with them, in a child process with limits of time and memory.
 
-A pattern of a schema is tried in all ways in which it can match, and groups that are made of groups double with every
-step. What has neither is compared here, in a time like that of reading it.
-``python -m postroom.engine.schema_process`` is that process.
+Patterns backtrack, and nested groups grow exponentially. Schemas with neither are validated in this process, in linear
+time. ``python -m postroom.engine.schema_process`` is that process.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ _is_linear = lru_cache(maxsize=64)(is_linear)
 
 
 class SchemaTooSlow(Exception):
-    """A message could not be compared with a schema within bounds."""
+    """A message could not be validated against a schema within the limits."""
 
 
 def is_quick(schema: str, body: str | None) -> bool:
-    """Whether a message can be compared with a schema where others wait for it."""
+    """Whether a message can be validated quickly, so that it may be done while others wait."""
     return body is None or (len(schema) * len(body) <= _QUICK and _is_linear(schema))
 
 
 def check_bounded(schema: str, body: str | None, seconds: float = EVALUATION_SECONDS) -> None:
-    """As ``check_schema``; raises ``SchemaTooSlow`` if it takes too long or too much memory."""
+    """Like ``check_schema``, in a child process; raises ``SchemaTooSlow`` beyond its limits of time and memory."""
     if is_quick(schema, body):
         check_schema(schema, body)
     elif why := _asked("check", schema, str(body), seconds):
@@ -39,7 +38,7 @@ def check_bounded(schema: str, body: str | None, seconds: float = EVALUATION_SEC
 
 
 def compile_bounded(schema: str, name: str) -> None:
-    """Raise unless it is a schema; one that takes too long to be read is none."""
+    """Raise unless it is a schema that can be read within the limits."""
     try:
         why = _asked("compile", schema, name, EVALUATION_SECONDS)
     except SchemaTooSlow as slow:
@@ -49,7 +48,7 @@ def compile_bounded(schema: str, name: str) -> None:
 
 
 def check_interface(wsdl: str, port: str) -> None:
-    """Raise ``Unusable`` unless the port of an interface, whose types are a schema, can be used."""
+    """Raise ``Unusable`` unless the port of a WSDL, whose types are a schema, can be used."""
     try:
         why = _asked("interface", wsdl, port, EVALUATION_SECONDS)
     except SchemaTooSlow as slow:

@@ -1,6 +1,6 @@
-"""A process of its own that sends: it tries the effects of the outbox and evaluates nothing.
+"""The sender process: it tries the effects of the outbox and evaluates nothing.
 
-There is one of them at a time. As long as it lives, the engines of the room send nothing (``effects_lease.py``).
+One runs at a time, and while it lives the engines of the room send nothing (``effects_lease.py``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _IDLE_SECONDS = 0.5  # a wake-up ends a sleep at once; a stop ends it within thi
 
 
 class Senders:
-    """``gateways`` is called when they are needed: it takes a moment to import what they use."""
+    """The sender process. ``gateways`` is called when they are needed, because their imports take a moment."""
 
     def __init__(self, store: Store, gateways: Callable[[], Iterable[Gateway]], owner: str) -> None:
         self._store = store
@@ -33,13 +33,13 @@ class Senders:
         self._lost: LeaseLost | None = None
 
     def stop(self) -> None:
-        """Finish the effects under way, and leave; a signal handler or thread may call it."""
+        """Finish the running effects and end. May be called by a signal handler or a thread."""
         self._stop.set()
 
     def run(self, *, until_idle: bool = False, report: Report | None = None) -> int:
         """Send until stopped, or until nothing is left to send; returns the number of effects tried.
 
-        Raises ``LeaseHeld`` if there is such a process already, and ``LeaseLost`` if another one took over.
+        Raises ``LeaseHeld`` if another sender process runs, ``LeaseLost`` if one took over.
         """
         if not self._running.acquire(blocking=False):
             raise LeaseHeld(lease=SENDERS, owner="another thread of this room", until="it ends")
@@ -66,7 +66,7 @@ class Senders:
 
     @contextmanager
     def _announced(self) -> Iterator[None]:
-        """Engines are told, and make way."""
+        """Announce this process, so that engines stop sending."""
         self._fence = self._store.transact("lease", self._begin)
         try:
             with beating(self._store, self._renew, self._lose):

@@ -1,8 +1,8 @@
-"""Messages that belong to a sphere, wherever they are made: what follows from one belongs to the same sphere.
+"""Messages of a sphere (a transaction): what is made from one belongs to the same sphere.
 
-What rules, arcs, counters and procedures make of such a message is noted in the commit of the step, as the sends of an
-owner are; in a sphere that has failed meanwhile, it is withdrawn in the same commit. A rule may say what undoes a
-message that it sends, and may vote against the sphere.
+What rules, arcs, counters and procedures make of such a message is recorded with the step's commit, like the sends of
+the owner. If the sphere has failed meanwhile, it is withdrawn in the same commit. A rule may say what undoes a message
+that it sends, and may vote against the sphere.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Withdraw = Callable[[Transaction, Queue, Stored], None]
 
 
 def sphere_of(stored: Stored) -> str | None:
-    """The sphere that a message belongs to."""
+    """The sphere of a message, if any."""
     if IN_SPHERE not in stored.properties:
         return None
     id = json.loads(stored.properties).get(SPHERE)
@@ -39,7 +39,7 @@ def sphere_of(stored: Stored) -> str | None:
 
 
 def marked(draft: Draft, agreed: Mapping[str, Any]) -> Draft:
-    """A draft with the agreed properties, which nobody else may set."""
+    """A draft with the sphere's properties, which only the engine may set."""
     own = json.loads(draft.properties)
     for name in agreed:
         if name in own:
@@ -48,7 +48,7 @@ def marked(draft: Draft, agreed: Mapping[str, Any]) -> Draft:
 
 
 def unmarked(draft: Draft) -> Draft:
-    """What a message says, as one that belongs to no sphere."""
+    """The message's content without those properties."""
     own = json.loads(draft.properties)
     rest = {name: value for name, value in own.items() if name not in (SPHERE, RECIPIENT, COMPENSATES)}
     return draft._replace(properties=properties_text(rest))
@@ -64,7 +64,7 @@ def remember(
     kept_in: str | None = None,
     cause: int | None = None,
 ) -> int:
-    """Put a message into COMP.Q, with whom it is for. The journal tells it, too: the message itself may disappear."""
+    """Put a message into COMP.Q with its recipient. The journal records it, too, because the message may be removed."""
     agreed: dict[str, Any] = {SPHERE: id, RECIPIENT: recipient}
     if primary is not None:
         agreed[COMPENSATES] = key_text(primary)
@@ -74,7 +74,7 @@ def remember(
 
 
 def fail(tx: Transaction, token: Token, reason: str, queues: Mapping[str, Queue] | None = None) -> bool:
-    """Decide that a sphere fails, whose token is locked, unless its end is decided; the rest is undone after that."""
+    """Mark a sphere, whose token is locked, as failed unless it is decided; undoing follows. Returns whether it did."""
     if token.state not in (ACTIVE, COMMITTING):
         return False
     text = reason[:REASON_CHARS_MAX]
@@ -85,7 +85,7 @@ def fail(tx: Transaction, token: Token, reason: str, queues: Mapping[str, Queue]
 
 
 def bound_to(tx: Transaction, stored: Stored) -> str | None:
-    """The sphere that undoes what is made of a message; None for what a sphere has sent when its outcome was known."""
+    """The sphere that undoes what is made of a message; None for messages that a sphere sent after it was decided."""
     id = sphere_of(stored)
     if id is None or RECIPIENT in json.loads(stored.properties):
         return None
@@ -94,7 +94,7 @@ def bound_to(tx: Transaction, stored: Stored) -> str | None:
 
 
 class Made(NamedTuple):
-    """A message that the engine made of one that belongs to a sphere."""
+    """A message that the engine made of a message of a sphere."""
 
     sphere: str
     key: int
@@ -104,9 +104,9 @@ class Made(NamedTuple):
 
 
 class Fates:
-    """The spheres of what a step of the engine takes, locked: what is made of it shares their outcome.
+    """The spheres of the messages of an engine step, locked.
 
-    Spheres are locked before queues: whoever makes one of these has locked none.
+    New messages share their outcome. Spheres are locked before queues, so create this before you lock any queue.
     """
 
     def __init__(self, tx: Transaction, spheres: Iterable[str]) -> None:
@@ -117,7 +117,7 @@ class Fates:
         return sphere in self._tokens
 
     def bind(self, made: Sequence[Made], withdraw: Withdraw) -> None:
-        """Note what was made; in a sphere that has failed meanwhile it disappears again."""
+        """Record new messages; in a failed sphere, withdraw them."""
         by_sphere: dict[str, list[Made]] = {}
         for message in made:
             by_sphere.setdefault(message.sphere, []).append(message)
@@ -144,7 +144,7 @@ class Fates:
         return send._replace(maker=made.maker)
 
     def vote(self, sphere: str, reason: str, queues: Mapping[str, Queue] | None = None) -> None:
-        """Someone of the engine votes against a sphere."""
+        """Vote against a sphere, as the engine."""
         token = self._tokens[sphere]
         if token is not None:
             fail(self._tx, token, reason, queues)
@@ -152,7 +152,8 @@ class Fates:
 
 
 def withdraw(tx: Transaction, queue: int, stored: Stored) -> bool:
-    """A message that comes back to a sphere which has failed meanwhile goes the way of all that it sent."""
+    """Withdraw a message that returns to a failed sphere, like everything else that it sent; False if its sphere has
+    not failed."""
     send = tx.spheres.sent(stored.key) if IN_SPHERE in stored.properties else None
     if send is None or send.outcome is None:
         return False
@@ -165,12 +166,12 @@ def withdraw(tx: Transaction, queue: int, stored: Stored) -> bool:
 
 
 def plainly(tx: Transaction, queue: Queue, stored: Stored) -> None:
-    """Let a message disappear that nobody has taken."""
+    """Remove an unread message, without compensation."""
     tx.messages.remove(queue, stored, "withdraw")
 
 
 class Bonds:
-    """What the messages of one step have to do with spheres."""
+    """What the messages of a step have to do with spheres."""
 
     def __init__(self, tx: Transaction, agent: str) -> None:
         self._tx = tx
@@ -182,11 +183,11 @@ class Bonds:
 
     @property
     def queues(self) -> tuple[str, ...]:
-        """Those of states that the step will touch."""
+        """The queues of sphere states that the step will touch."""
         return (ACTIVE, COMMITTING, ABORTING) if self._votes else ()
 
     def untied(self, steps: Sequence[tuple[Stored, Effects]]) -> list[tuple[Stored, Effects]]:
-        """The same without what undoes and without votes, and with the property that is inherited."""
+        """The steps without compensations and votes, and with the inherited property."""
         settled = [step if _is_plain(*step) else (step[0], self._untied(*step)) for step in steps]
         self._fates = Fates(self._tx, self._spheres.values())
         return settled
@@ -212,7 +213,7 @@ class Bonds:
         return tuple(kept)
 
     def settle(self, steps: Sequence[tuple[Stored, Effects]], keys: Sequence[int], queues: Mapping[str, Queue]) -> None:
-        """Note the new messages, whose keys are in the order in which they were put, and what undoes them; and vote."""
+        """Record new messages, whose keys are in put order, with their compensations; then vote."""
         if not self._spheres:
             return
         made: list[Made] = []
@@ -232,7 +233,7 @@ class Bonds:
 
 
 def _is_plain(stored: Stored, made: Effects) -> bool:
-    """Whether a message, and what it leads to, have nothing to do with spheres. Most have not: what it costs counts."""
+    """Whether a message and its effects involve no sphere. Most involve none, so this must be cheap."""
     if IN_SPHERE in stored.properties:
         return False
     # What undoes another, or a vote.

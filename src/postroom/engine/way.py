@@ -1,7 +1,7 @@
 """The two ways to evaluate: on Spark, or by a worker process of the engine's own, beside it.
 
 A capability makes its work into chunks and says what is done with one (``Task``). Both ways run the very same task, and
-both tell in the same way that a chunk has ended its worker: so the message that did it is found by the same search.
+both report in the same way that a chunk has killed its worker, so one search finds the message.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ SPARK, WORKER = "spark", "worker"
 
 
 class Task(Protocol[W]):
-    """What a worker does with a chunk. It travels there as it is."""
+    """What a worker does with a chunk. It is sent to the worker as it is."""
 
     @property
     def origin(self) -> object:
-        """What the task is made of, if that never changes: then it need not be packed again. None if it may."""
+        """The constant object that the task is made of, so that it is packed once; None if it may change."""
 
     def begin(self) -> None:
-        """Load what evaluation needs, before time counts."""
+        """Load what evaluation needs, before the time limit counts."""
 
     def read(self, chunk: bytes) -> W:
-        """The work in a chunk."""
+        """Read the work of a chunk."""
 
     def keys(self, work: W) -> tuple[Collection[int], Collection[int]]:
-        """Of work without bodies: the messages that it is about, and all that it needs."""
+        """For work without bodies: the keys of its messages, and of all messages that it needs."""
 
     def complete(self, work: W, messages: Mapping[int, Stored]) -> W:
-        """The same with bodies."""
+        """The work with bodies."""
 
     def answer(self, work: W, bounds: Bounds | None, size: int) -> bytes:
-        """What the work leads to, evaluated within bounds; it has so many bytes."""
+        """Evaluate the work, which has ``size`` bytes, within bounds."""
 
 
 class Way(Protocol):
@@ -54,28 +54,28 @@ class Way(Protocol):
 
     @property
     def parallelism(self) -> int:
-        """How many chunks are evaluated at a time; those of a cluster come and go."""
+        """How many chunks are evaluated at a time; it may change in a cluster."""
 
     def answers(self, task: Task[Any], chunks: Sequence[bytes], bay: Bay | None = None) -> Iterable[bytes]:
-        """The answers to chunks; by the store, if there is a bay."""
+        """The answers to chunks; through the store if there is a bay."""
 
     def carry(self, functions: Iterable[Callable[..., Any]]) -> None:
-        """Have functions go to workers as they are, and not as the name of a module that is only here."""
+        """Pickle functions by value: workers cannot import their modules."""
 
     def reason(self, error: Exception) -> str:
-        """Why evaluation failed, if that can be a message's fault; else it raises what it is."""
+        """Why evaluation failed, if a message may have caused it; else it raises the error."""
 
     def broken(self, error: Exception) -> EngineError:
-        """What to raise if it fails whatever is evaluated."""
+        """The error to raise if every evaluation fails."""
 
 
 def answered(task: Task[Any], chunk: bytes, bounds: Bounds | None = None) -> bytes:
-    """The answer to a chunk that has all it needs."""
+    """The answer to a chunk that is complete."""
     return task.answer(task.read(chunk), bounds, len(chunk))
 
 
 def modules_of(functions: Iterable[Callable[..., Any]]) -> list[ModuleType]:
-    """The modules of others that functions are from; what a program itself has goes along in any case."""
+    """The imported modules that functions come from; those of the program itself are packed along anyway."""
     modules = [sys.modules.get(getattr(function, "__module__", None) or "") for function in functions]
     names = {module.__name__: module for module in modules if module is not None and module.__name__ != "__main__"}
     return [module for name, module in names.items() if not name.startswith("postroom")]

@@ -1,7 +1,7 @@
-"""Evaluates small steps in a worker process of the engine's own: at once, where a job of Spark would take longer.
+"""Evaluates small steps in a worker process of the engine's own: where starting a job of Spark would take longer.
 
-A task travels there as it does to Spark, by value, and once: then only chunks go out, and answers come back as plain
-data. What evaluation may take is the same; a process that takes more, or dies, is replaced.
+A task is packed by value and sent once, as with Spark; then only chunks go out, and answers come back as plain data.
+The limits are the same; a process that exceeds them or dies is replaced.
 
 ``python -m postroom.engine.worker_process MODULE…`` is that process; it loads these modules before it is asked.
 """
@@ -39,13 +39,13 @@ _processes = BoundedProcesses("postroom.engine.worker_process", environment)
 
 
 class InWorker:
-    """The way by a worker process. Whoever asks has one to itself; they are shared by all rooms of this process."""
+    """Evaluation by a worker process. Each caller has one to itself; all rooms of this program share the pool."""
 
     name = WORKER
     parallelism = 1
 
     def start(self, modules: Sequence[str]) -> None:
-        """Have a process load modules while other things are done."""
+        """Start a process that loads modules in the background."""
         try:
             _processes.start(*modules)
         except OSError as error:
@@ -74,7 +74,7 @@ class InWorker:
 
 
 class _Lessons:
-    """Tasks as they travel. One whose origin never changes is packed once."""
+    """Packed tasks. One with a constant origin is packed once."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -122,7 +122,7 @@ def _answer(request: bytes, tell: object) -> bytes:
 
 
 def _seconds(request: bytes) -> float | None:
-    """A task sees to the time of its chunks."""
+    """None: a task limits the time of its chunks itself."""
     return WORKER_START_SECONDS if request.startswith(_TASK) else None
 
 

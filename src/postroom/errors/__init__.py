@@ -347,7 +347,7 @@ from postroom.errors.streams import (
 
 
 def every_error() -> tuple[type[PostroomError], ...]:
-    """All concrete errors by code; the reference page and the tests walk this."""
+    """All concrete errors by code; the reference page and the tests iterate over them."""
     classes: list[type[PostroomError]] = [PostroomError]
     for kind in classes:
         classes.extend(kind.__subclasses__())  # which the loop then comes to
@@ -355,7 +355,7 @@ def every_error() -> tuple[type[PostroomError], ...]:
 
 
 def advice_of(code: str) -> str:
-    """What to do about errors with a code; nothing if there is none."""
+    """What to do about an error with this code; empty if there is no advice."""
     return next((kind.advice for kind in every_error() if kind.code == code), "")
 
 

@@ -1,4 +1,4 @@
-"""Errors of what messages say."""
+"""Errors in the content of messages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class BodyMismatch(BodyError):
 
 
 class EntryRefused(BodyError):
-    """What a queue works out for each of its messages cannot be worked out for this one."""
+    """A value that the queue computes for each of its messages cannot be computed for this one."""
 
     code = "entry-refused"
     template = "queue {queue} refuses the message: {why} ({reason})"
@@ -38,7 +38,7 @@ class EventInvalid(BodyError):
 
 
 class EventRefused(BodyError):
-    """An event of a meta-space asks for what cannot be."""
+    """An event in a meta-space asks for an impossible change."""
 
     code = "event-refused"
     template = "the event was not published in {space}: {why}"
@@ -46,7 +46,7 @@ class EventRefused(BodyError):
 
 
 class FieldRefused(BodyError):
-    """A field of a form does not take what was written into it."""
+    """A field of a form does not accept the given value."""
 
     code = "field-refused"
     template = "{type}, field {field}: {why}"
@@ -54,7 +54,7 @@ class FieldRefused(BodyError):
 
 
 class FormatUnclear(BodyError):
-    """Nobody said how a body is written, and it begins like a document that it is not."""
+    """The format of a body was not given, and it begins like a document but is not well-formed."""
 
     code = "format-unclear"
     template = (

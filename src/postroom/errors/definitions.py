@@ -1,4 +1,4 @@
-"""Errors of definitions: what was to be loaded is wrong, and those in force are unchanged."""
+"""Errors in definitions: the load is refused, and the definitions in force are unchanged."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from postroom.errors.root import PostroomError
 
 
 class DefinitionError(PostroomError):
-    """What was to be defined is wrong; the definitions in force are unchanged."""
+    """A definition is wrong; the definitions in force are unchanged."""
 
 
 class CollectionUnknown(DefinitionError):
@@ -22,7 +22,7 @@ class DefinitionUnknown(DefinitionError):
 
 
 class CobolInvalid(DefinitionError):
-    """A COBOL program has what the precompiler does not understand. ``problems`` holds every one found."""
+    """A COBOL program has a statement that the precompiler does not support. ``problems`` lists all of them."""
 
     code = "cobol-invalid"
     template = "{where}: {what} [{rule}]{more}"
@@ -59,7 +59,7 @@ class EventsOnTheWay(DefinitionError):
 
 
 class FileLineInvalid(DefinitionError):
-    """A row of a file that is to be sent is no message."""
+    """A row of a file to be sent is not a valid message."""
 
     code = "file-line-invalid"
     template = "{file}, line {line}: {why}"

@@ -6,7 +6,7 @@ from postroom.errors.root import PostroomError
 
 
 class EngineError(PostroomError):
-    """The machine that evaluates could not be had."""
+    """Something that evaluation needs is not available."""
 
 
 class JavaMissing(EngineError):
@@ -40,7 +40,7 @@ class OutboxUnknown(PostroomError):
 
 
 class LibraryMissing(EngineError):
-    """A library that this call needs, and that Postroom does not install."""
+    """A library is missing that this call needs and that Postroom does not install."""
 
     code = "library-missing"
     template = "this needs {library}, which is not installed: pip install {library}"

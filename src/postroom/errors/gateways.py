@@ -1,4 +1,4 @@
-"""Errors of gateways: endpoints that an operator sets, and partners that cannot be reached."""
+"""Errors of gateways: wrong endpoints, and partners that cannot be reached."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from postroom.errors.root import PostroomError
 
 
 class GatewayError(PostroomError):
-    """An endpoint cannot be used as it was asked for."""
+    """An endpoint cannot be used as requested."""
 
 
 class ArrivalRefused(GatewayError):
@@ -16,7 +16,7 @@ class ArrivalRefused(GatewayError):
 
 
 class ArrivalTooEarly(GatewayError):
-    """A message of a sequence is too far ahead of those that are missing."""
+    """A message of a sequence is too far ahead of a missing one."""
 
     code = "arrival-too-early"
     template = "{gateway} takes {number} when what comes before it has come; it waits for {next}"

@@ -1,4 +1,4 @@
-"""Errors of messages that are looked for, and of whoever asks."""
+"""Errors about messages that are asked for, and about users and their rights."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from postroom.errors.root import PostroomError
 
 
 class PrincipalError(PostroomError):
-    """Someone is not who they say, or may not do what they want."""
+    """Authentication failed, or a right is missing."""
 
 
 class NotAllowed(PrincipalError):
@@ -34,7 +34,7 @@ class TokenRefused(PrincipalError):
 
 
 class MessageError(PostroomError):
-    """A message was asked for that cannot be given."""
+    """The requested message cannot be returned."""
 
 
 class KeyInvalid(MessageError):
@@ -59,7 +59,7 @@ class MessageGone(MessageError):
 
 
 class RedriveRefused(MessageError):
-    """What failed is sent again once: a second time it would be done twice."""
+    """A failed message is sent again only once: a second time would process it twice."""
 
     code = "redrive-refused"
     template = "message {key} is not sent again: {why}"

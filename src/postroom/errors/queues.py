@@ -8,7 +8,7 @@ from postroom.errors.root import PostroomError
 
 
 class QueueError(PostroomError):
-    """A queue verb was refused."""
+    """A queue operation was refused."""
 
 
 class AreaShort(QueueError):

@@ -1,4 +1,4 @@
-"""What every error has: a code, a text with facts in it, whether anything happened, and what to do."""
+"""What every error has: a code, a text with facts, whether the change happened, and advice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class PostroomError(Exception):
     status: ClassVar[str] = "99"
 
     def __init_subclass__(cls) -> None:
-        """Users know them all by one module, in whichever file of it they stand."""
+        """Users import all errors from ``postroom.errors``, whichever file defines them."""
         if cls.__module__.startswith(f"{__package__}."):
             cls.__module__ = __package__
 

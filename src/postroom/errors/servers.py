@@ -1,4 +1,4 @@
-"""Errors of rooms that are reached through a server."""
+"""Errors of rooms behind a server."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from postroom.errors.root import PostroomError
 
 
 class ServerError(PostroomError):
-    """Between a client and the room stands a server, and a network."""
+    """An error on the way between a client and a room behind a server."""
 
 
 class AnswerLost(ServerError):
-    """The request was sent and no answer came. What it asked for is done in full, or not at all."""
+    """The request was sent and the response was lost. It was done completely or not at all."""
 
     code = "answer-lost"
     template = (
@@ -52,7 +52,7 @@ class RequestInvalid(ServerError):
 
 
 class RequestRefused(ServerError):
-    """A page of another site may have sent it in the name of someone who has signed in."""
+    """Cross-site request: a page of another site may have sent it in the name of a signed-in user."""
 
     code = "request-refused"
     template = "the request is refused: {why}"

@@ -1,4 +1,4 @@
-"""Errors of spheres and of machines of states."""
+"""Errors of spheres and state machines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from postroom.errors.root import PostroomError
 
 
 class SphereError(PostroomError):
-    """A sphere, or another machine of states, does not allow this."""
+    """The state of a sphere, or of another state machine, does not allow this."""
 
 
 class CheckTooShort(SphereError):
@@ -46,7 +46,7 @@ class NotInSphere(SphereError):
 
 
 class ParticipantInDoubt(SphereError):
-    """The sphere is committed, and one who was prepared for it did not say that it has committed, too."""
+    """The sphere is committed, but a participant that was prepared did not confirm its commit."""
 
     code = "participant-in-doubt"
     template = (
@@ -58,7 +58,7 @@ class ParticipantInDoubt(SphereError):
 
 
 class SphereAborted(SphereError):
-    """The sphere was to be committed and was aborted instead; what it had sent is undone."""
+    """The sphere was aborted instead of committed; what it had sent is undone."""
 
     code = "sphere-aborted"
     template = "sphere {sphere} was aborted: {reason}"
@@ -72,7 +72,7 @@ class SphereExists(SphereError):
 
 
 class SphereOver(SphereError):
-    """A late owner: the sphere has come to its end without it."""
+    """The owner came too late: the sphere has ended without it."""
 
     code = "sphere-over"
     template = "sphere {sphere} is {state}{reason}; nothing can be added to it"

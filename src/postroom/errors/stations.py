@@ -6,7 +6,7 @@ from postroom.errors.root import PostroomError
 
 
 class StationError(PostroomError):
-    """Something about stations, nodes, or queries over them."""
+    """An error about stations, nodes, or queries over them."""
 
 
 class DossierUnknown(StationError):

@@ -6,7 +6,7 @@ from postroom.errors.root import PostroomError
 
 
 class StoreError(PostroomError):
-    """The disk or the database server said no, or said nothing."""
+    """The disk or the database server failed or did not respond."""
 
 
 class ArchiveDamaged(StoreError):
@@ -34,7 +34,7 @@ class BackupInvalid(StoreError):
 
 
 class CommitUnknown(StoreError):
-    """The commit was sent and no clear answer came back. The change is there in full, or not at all."""
+    """The commit was sent and no clear answer came back. The change is done completely or not at all."""
 
     code = "commit-unknown"
     template = (

@@ -1,4 +1,4 @@
-"""Errors of streams from outside."""
+"""Errors of external streams."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from postroom.errors.root import PostroomError
 
 
 class StreamError(PostroomError):
-    """A stream cannot be run, or cannot go on."""
+    """A stream cannot run, or cannot continue."""
 
 
 class StreamCheckpoint(StreamError):

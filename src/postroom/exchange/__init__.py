@@ -1,1 +1,1 @@
-"""What comes from files of other programs and goes into them: event logs, messages in bulk, tables, schemas."""
+"""Import and export of files: event logs, messages in bulk, tables, schemas."""

@@ -1,7 +1,8 @@
-"""Sends a file of messages, in batches. What was sent before is known by what it says, and is not sent again.
+"""Sends a file of messages, in batches. Messages that were sent before are recognised by their content and not sent
+again.
 
 Each batch leaves a receipt in its commit: how many messages of the file are sent by then, and a digest of all of them.
-So a file is continued after a kill, after its later lines were corrected or more were added, and under another name.
+So sending can continue after a kill, after later lines were corrected or added, and if the file was renamed.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _FINGERPRINT = b"file"
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """A file of messages that was sent: how many now, and how many before."""
+    """The result of sending a file: how many messages now, and how many before."""
 
     file: str
     queue: str
@@ -62,7 +63,7 @@ def send_file(
     identity: str = "",
     progress: OnProgress | None = None,
 ) -> SentFile:
-    """Send every message of a file, in its order. If a row is none, those of the batches before it are sent."""
+    """Send every message of a file, in order. At an invalid row it raises; the batches before it stay sent."""
     queue = store.transact("send-many", lock)
     begin = end = _sent_before(file, options, identity, _known(store, queue))
     sent, size = 0, file_size(file)
@@ -90,7 +91,7 @@ def _prefix(queue: str) -> str:
 
 
 def _known(store: Store, queue: str) -> dict[int, set[str]]:
-    """How far files were sent to a queue: the digests, by the number of messages."""
+    """How far files were sent to a queue: digests by number of messages."""
     first = _prefix(queue)
     known: dict[int, set[str]] = defaultdict(set)
     for name in store.read(lambda tx: tx.receipts.between(first, f"{first[:-1]};")):

@@ -1,7 +1,7 @@
 """What happened to messages, in the order of the journal, read a page at a time.
 
-Each page is a read of its own, so that an export of hours holds no transaction open; lines of a journal never change,
-and what is written after the beginning is left out. What is archived meanwhile is read in its archive.
+Each page is a transaction of its own, so that a long export holds none open. Lines of a journal never change; later
+lines are left out, and lines that are archived meanwhile are read from the archive.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Happening(NamedTuple):
 
     @property
     def activity(self) -> str:
-        """What was done, and where."""
+        """The activity: verb and queue."""
         place = self.target or self.source
         return f"{self.verb} {place}" if place else self.verb
 
@@ -50,14 +50,14 @@ class Happening(NamedTuple):
 
 @dataclass
 class Passed:
-    """What an export has passed over."""
+    """What an export has left out."""
 
     of_room: int = 0  # events that are about no message
     damaged: int = 0  # lines that no longer say what was written
 
 
 def happenings(store: Store, passed: Passed, progress: OnProgress | None = None) -> Iterator[list[Happening]]:
-    """All that happened to messages until now, page by page."""
+    """All events of messages until now, page by page."""
     until = store.read(lambda tx: tx.journal.newest())
     for page in _events(store, until):
         yield [_happening(event) for event in page if _is_told(event, passed)]
@@ -106,18 +106,18 @@ def _happening(event: Event) -> Happening:
 
 
 class Origins:
-    """What messages were made for, and of which type; of many at a time."""
+    """Looks up causes and types of many messages at a time."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._roots: dict[int, int] = {}  # those that were asked for last
 
     def of(self, messages: set[int]) -> dict[int, Origin]:
-        """By message; one that this store has never had is missing."""
+        """Origins by message; messages that this store never had are missing."""
         return self._store.read(lambda tx: tx.causes.origins(messages))
 
     def roots(self, messages: set[int]) -> dict[int, int]:
-        """The message at the beginning of the causes of each."""
+        """The first message in the chain of causes of each."""
         known, above = self._roots, dict[int, int]()
         wanted = {message for message in messages if message not in known}
         while wanted:
@@ -139,6 +139,6 @@ class Origins:
 
 
 def _cause(origin: Origin | None, message: int) -> int:
-    """The cause of a message; itself if it has none. A cause is older, or the row is damaged."""
+    """The cause of a message; itself if it has none. Raises if the cause is not older."""
     cause = origin.cause if origin is not None else None
     return cause if cause is not None and cause != message else message

@@ -28,7 +28,7 @@ _OTHERS = {"key", "queue", "created", "processed", "cause", "status"}
 
 
 class Options(NamedTuple):
-    """How the rows of a file become messages."""
+    """How to turn the rows of a file into messages."""
 
     format: Format | None = None
     type: str | None = None
@@ -37,7 +37,7 @@ class Options(NamedTuple):
 
 
 def file_kind(file: Path) -> str:
-    """What is in a file, by its name."""
+    """The kind of a file, by its name."""
     kind = _KINDS.get(file.suffix.lower())
     if kind is None:
         raise ArgumentInvalid(argument="file", why=f"{file}: a name ends in {', '.join(_KINDS)}")
@@ -52,7 +52,7 @@ def file_size(file: Path) -> int:
 
 
 def drafts(file: Path, options: Options) -> Iterator[tuple[int, Draft]]:
-    """The messages of a file with their line numbers (rows, in Parquet); raises at the first that is none."""
+    """The messages of a file with their line numbers (rows, in Parquet); raises at the first invalid one."""
     kind = file_kind(file)
     if options.format is not None and kind != "lines":
         raise ArgumentInvalid(argument="format", why=f"rows of {file.suffix} are JSON; only lines of .txt may be XML")
@@ -72,7 +72,7 @@ def drafts(file: Path, options: Options) -> Iterator[tuple[int, Draft]]:
 
 
 def records(file: Path) -> list[dict[str, Any]]:
-    """The rows of a file as fields of forms: an empty cell of CSV is a field that nobody filled in."""
+    """The rows of a file as form fields: an empty CSV cell is an empty field."""
     batch = []
     for number, draft in drafts(file, Options()):
         row = parse_json(draft.body, exact=True) if draft.format == "json" else None
@@ -109,7 +109,7 @@ def _json_draft(text: str, options: Options) -> Draft:
 
 
 def _whole(given: Any, options: Options) -> Draft:
-    """A message as an export writes it: its body, format, type and properties. It gets a key of its own."""
+    """A message as an export writes it, with body, format, type and properties. It gets a new key."""
     if not isinstance(given, dict) or "body" not in given or given.keys() - _OURS - _OTHERS:
         raise JsonMalformed(why="a message is an object with body, format, type and properties")
     form, body = given.get("format"), given["body"]
@@ -164,7 +164,7 @@ def _parquet_rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _plain(value: Any) -> Any:
-    """A value of Arrow as JSON holds it; what JSON cannot say exactly becomes a string."""
+    """An Arrow value as JSON; values that JSON cannot represent exactly become strings."""
     if isinstance(value, dict):
         return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

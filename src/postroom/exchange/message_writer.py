@@ -24,7 +24,7 @@ COLUMNS = ("key", "queue", "type", "format", "created", "processed", "cause", "p
 
 @dataclass(frozen=True, slots=True)
 class MessageFile:
-    """A file of messages that was written."""
+    """The result of an export of messages."""
 
     file: str
     message_count: int
@@ -35,7 +35,7 @@ class MessageFile:
 
 
 class _Counted:
-    """Messages on their way into a file."""
+    """Counts messages while they are written."""
 
     def __init__(self, messages: Iterable[Message], total: int, progress: OnProgress | None) -> None:
         self._messages = messages
@@ -57,7 +57,7 @@ class _Counted:
 def export_messages(
     messages: Iterable[Message], total: int, file: Path, *, replace: bool = False, progress: OnProgress | None = None
 ) -> MessageFile:
-    """Write messages into a file, which is there whole or not at all."""
+    """Write messages to a file. The file appears complete or not at all."""
     kind = file_kind(file)
     if kind == "lines":
         raise ArgumentInvalid(argument="file", why=f"messages are written as .jsonl, .csv or .parquet, not {file}")

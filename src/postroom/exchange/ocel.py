@@ -1,7 +1,7 @@
 """The journal as an object-centric event log in OCEL 2.0, as JSON or XML.
 
-The objects are messages. An event is related to the message it happened to and to those that were handled with it, a
-message to its cause. Its type is its message type, or else the name of the queue that it first came to.
+The objects are messages. An event refers to its message and to those handled with it, a message to its cause. The type
+of an object is its message type, else its first queue.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _Log(NamedTuple):
 
 
 def _distinct(things: Sorter) -> Iterator[Thing]:
-    """Each message once: by its first event, or, if it has none here, because another one names it."""
+    """Each message once: at its first event, or, without one in this log, when another event names it."""
     for _, mentions in groupby(things.sorted(), key=lambda record: record[0]):
         message, _, _, type, cause = next(mentions)
         yield Thing(message, type, cause)

@@ -1,4 +1,4 @@
-"""A file that is there whole or not at all: written under a name that nobody looks for, then renamed."""
+"""A file that appears complete or not at all: written under a temporary name, then renamed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from postroom.errors import ArgumentInvalid, FileUnwritable
 
 
 def refuse_existing(file: Path, replace: bool) -> None:
-    """Before any work: nobody wants to hear it at the end."""
+    """Raise if a file exists, before any work is done."""
     if file.exists() and not replace:
         raise ArgumentInvalid(argument="file", why=f"{file} exists; choose another name, or replace it with --replace")
     if not file.parent.is_dir():
@@ -24,14 +24,14 @@ def refuse_existing(file: Path, replace: bool) -> None:
 
 @contextmanager
 def written_whole(file: Path) -> Iterator[IO[str]]:
-    """Text for a file; compressed if its name ends in ``.gz``."""
+    """Open a text file for ``making``; compressed if its name ends in ``.gz``."""
     with making(file) as part, _stream(part, compressed=file.suffix == ".gz") as stream:
         yield stream
 
 
 @contextmanager
 def making(file: Path) -> Iterator[Path]:
-    """A path beside the file, which takes its name once the block has ended well."""
+    """A temporary path beside the file; it is renamed to the file when the block ends without an error."""
     try:
         handle, name = tempfile.mkstemp(prefix=f".{file.name}.", suffix=".part", dir=file.parent)
         os.close(handle)

@@ -15,7 +15,7 @@ Record = tuple[Any, ...]
 
 
 class Sorter:
-    """Takes records in any order, and gives them back in theirs. Use it as a context manager: it has files."""
+    """Takes records in any order and returns them sorted. A context manager, because it has temporary files."""
 
     def __init__(self) -> None:
         self._rows: list[Record] = []
@@ -37,7 +37,7 @@ class Sorter:
                 self._merge_runs()
 
     def sorted(self) -> Iterator[Record]:
-        """All of them in order, once."""
+        """All records in order; may be called once."""
         self._rows.sort()
         return heapq.merge(*map(_read, self._runs), self._rows)
 
@@ -50,7 +50,7 @@ class Sorter:
         run.seek(0)
 
     def _merge_runs(self) -> None:
-        """One file of many, so that there are never too many open ones."""
+        """Merge many files into one, to limit the number of open files."""
         before, self._runs = self._runs, []
         try:
             self._spill(heapq.merge(*map(_read, before)))

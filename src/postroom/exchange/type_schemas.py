@@ -1,4 +1,4 @@
-"""Message types as JSON Schema and Avro, and back. One from elsewhere becomes a form, which can be loaded."""
+"""Message types as JSON Schema and Avro, and back. An imported schema becomes a form that can be loaded."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _FROM_AVRO = {
 
 
 def json_schema(type: MessageType) -> dict[str, Any]:
-    """What a body of a type in JSON looks like."""
+    """The JSON Schema of the JSON bodies of a type."""
     return {
         "$schema": DIALECT,
         "title": type.name,
@@ -72,7 +72,10 @@ def _member(field: Field) -> dict[str, Any]:
 
 
 def avro_schema(type: MessageType) -> dict[str, Any]:
-    """The same as a record of Avro. Its names have letters, digits and ``_`` alone; ``name`` of ours is kept beside."""
+    """The Avro record of a type.
+
+    Avro names have only letters, digits and ``_``; our name is kept as an extra attribute.
+    """
     fields = []
     for field in type.fields:
         kind = {"type": "array", "items": _IN_AVRO[field.kind]} if field.many else _IN_AVRO[field.kind]
@@ -90,7 +93,7 @@ def _called(name: str) -> dict[str, str]:
 
 
 def imported(schema: Any, name: str | None = None) -> MessageType:
-    """The type that a JSON Schema or an Avro record describes; refuses what messages of a type cannot have."""
+    """The type that a JSON Schema or Avro record describes; raises for constructs that message types do not have."""
     if not isinstance(schema, dict):
         raise TypeInvalid(type=name or "schema", why="a schema is a JSON object")
     if schema.get("type") == "record":
@@ -160,7 +163,7 @@ def _avro_kind(schema: Any) -> Kind | None:
 def as_form(type: MessageType) -> str:
     """A form for a type, as a file that can be loaded: one line for each field.
 
-    In a drawing ``_`` is a blank, so a field ``order_id`` is called ``order id``; bodies may have either name.
+    In a form's text ``_`` means a blank, so a field ``order_id`` is named ``order id``; bodies may use either name.
     """
     if not type.fields:
         raise TypeInvalid(type=type.name, why="it has no fields; a form has at least one")

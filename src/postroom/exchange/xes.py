@@ -1,7 +1,7 @@
 """The journal as an event log in XES (IEEE 1849), the format that programs for process mining read.
 
-A trace is what happened to one message, or to all that followed from one. Traces are whole and stand one after another,
-while the journal has the events of all messages in between each other: so they are sorted, in files if they are many.
+A trace has the events of one message, or of a message and all that followed from it. The journal mixes the events of
+all messages, so they are sorted into traces, with temporary files for large logs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _HEAD = """\
 
 
 class Case(StrEnum):
-    """What one trace of a log is about."""
+    """What a trace of a log covers."""
 
     MESSAGE = "message"
     CAUSE = "cause"

@@ -1,4 +1,4 @@
-"""Admission to spaces: an event must fit its space's type; in a meta-space it may change the graph."""
+"""Admission to spaces: an event must have its space's type; in a meta-space it may change the graph."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from postroom.store.tables.types import find_type
 
 
 class FlowAdmission:
-    """For one principal at one broker."""
+    """Admission for one principal at one broker."""
 
     def __init__(self, room_graphs: RoomGraphs, by: By) -> None:
         self._room_graphs = room_graphs
         self._by = by
 
     def __call__(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> list[Draft]:
-        """The events as they enter a space; raises, and lets none in, if one cannot."""
+        """The events as they are stored in a space; raises, and admits none, if one is invalid."""
         if queue.kind == META_SPACE:
             return list(self._meta(tx, queue, drafts))
         if queue.kind == PARKED:
@@ -52,7 +52,7 @@ class FlowAdmission:
 
 
 def _events(drafts: Sequence[Draft], type: Type, space: str, known: Mapping[str, MessageType]) -> Iterator[Draft]:
-    """Many events; a refusal tells which of them it is for."""
+    """Admit many events; an error names the one that is refused."""
     for number, draft in enumerate(drafts, 1):
         try:
             yield event(draft, type, space, known)

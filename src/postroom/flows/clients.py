@@ -22,7 +22,7 @@ from postroom.store.kernel.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A client's arc: from where, what it selects, and the space to receive from."""
+    """A client's subscription: the source space, what it selects, and the space to receive from."""
 
     client: str
     arc: str
@@ -41,7 +41,7 @@ class Clients:
         self._room_graphs = room_graphs
 
     def subscribe(self, client: str, space: str, pattern: str | None, by: By, *, durable: bool = False) -> Subscription:
-        """Give a client what a space has, or what of it matches a pattern, from now on."""
+        """Subscribe a client to a space, or to the events there that match a pattern, from now on."""
         if not WORD.match(client):
             raise ArgumentInvalid(argument="client", why=f"{client!r} is not a name: letters, digits and _")
         asked = Anything() if pattern is None else parse_pattern(pattern, "pattern")
@@ -82,9 +82,9 @@ class Clients:
         return self._store.transact("subscribe", work)
 
     def unsubscribe(self, client: str, space: str | None, by: By) -> list[Subscription]:
-        """Take a client's arcs away, from one space or all; with the last that leads there goes its own space.
+        """Unsubscribe a client from one space or all. The last subscription takes the client's own space with it.
 
-        What it has not received stays readable under its name, and so does what was published before and comes later.
+        Undelivered events stay readable under its name, like events that were published before and arrive later.
         """
 
         def work(tx: Transaction) -> list[Subscription]:
@@ -104,11 +104,11 @@ class Clients:
         return self._store.transact("unsubscribe", work)
 
     def disconnect(self, client: str, by: By) -> list[Subscription]:
-        """Disable a client's arcs: durable ones keep what comes, for when it is back."""
+        """Disable a client's subscriptions; durable ones keep events for its return."""
         return self._store.transact("disconnect", partial(self.switch, client, by, disabled=True))
 
     def connect(self, client: str, by: By) -> list[Subscription]:
-        """Enable a client's arcs again."""
+        """Enable a client's subscriptions again."""
         return self._store.transact("connect", partial(self.switch, client, by, disabled=False))
 
     def subscriptions(self, client: str | None = None) -> list[Subscription]:
@@ -120,7 +120,7 @@ class Clients:
         return self._store.read(work)
 
     def switch(self, client: str, by: By, tx: Transaction, *, disabled: bool) -> list[Subscription]:
-        """Disable or enable a client's arcs, inside of a transaction."""
+        """Disable or enable a client's subscriptions, within a transaction."""
         tx.definitions.lock()
         policy.prove(tx, by)
         room_graph = self._room_graphs.now(tx)
@@ -133,7 +133,7 @@ class Clients:
     def _switched(
         tx: Transaction, room_graph: RoomGraph, client: str, arcs: list[Arc], by: By, *, disabled: bool
     ) -> list[Subscription]:
-        """Those that someone else has disabled stay as they are: that is not the client's to undo."""
+        """Switch the arcs of a client. Arcs that someone else has disabled stay disabled."""
         mine = [key for arc in arcs for key in room_graph.halves(arc) if room_graph.kept[key].disabled in ("", client)]
         domains = {room_graph.graph.spaces[arc.source].domain for arc in _arcs_of(room_graph, client)}
         for domain in () if disabled else domains:  # everyone may leave

@@ -1,4 +1,4 @@
-"""Messages as events: one of a type, or in XML, enters a space as the tuple of its fields."""
+"""Messages as events: a typed or XML message enters a space as a tuple of its fields."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NUMBERS = ("int", "float", "decimal")
 
 
 def event(draft: Draft, type: Type, space: str, known: Mapping[str, MessageType]) -> Draft:
-    """A message as an event of a type, in the one form in which events are stored."""
+    """A message as an event of a type, in canonical form."""
     if draft.type is not None:
         fields = parse_typed(draft, known[draft.type], type, space)
     elif draft.format == "xml":
@@ -29,7 +29,7 @@ def event(draft: Draft, type: Type, space: str, known: Mapping[str, MessageType]
 
 
 def parse_typed(draft: Draft, known: MessageType, type: Type, space: str) -> Any:
-    """A message of a type, as lines, XML or JSON: those of its fields that the space has, by their names."""
+    """The fields of a typed message (lines, XML or JSON) that the space has, by name."""
     wanted = {field.name for field in _tuple(type, space).fields}
     values = record(draft.body, Format(draft.format), known)
     elements = {field.element: values[field.name] for field in known.fields if field.element in wanted}
@@ -37,7 +37,7 @@ def parse_typed(draft: Draft, known: MessageType, type: Type, space: str) -> Any
 
 
 def _json(value: FieldValue) -> Any:
-    """A field's value as an event has it in JSON, where every number is exact."""
+    """A field's value as events have it in JSON, with exact numbers."""
     if isinstance(value, tuple):
         return [_json(item) for item in value]
     if isinstance(value, float):
@@ -46,7 +46,7 @@ def _json(value: FieldValue) -> Any:
 
 
 def parse_elements(body: str, type: Type, space: str) -> Any:
-    """An XML message without a type: each element is a field of the space, a bag or a list has several."""
+    """An XML message without a type: each element is a field of the space; bags and lists have several."""
     wanted = _tuple(type, space)
     _, pairs = elements(body, space)
     return fitted_literal(Literal("tuple", tuple(_fields(pairs, wanted))), type, space)

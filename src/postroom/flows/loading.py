@@ -36,7 +36,7 @@ class FlowLanguage:
         return Graphs(tuple(statements), rows)
 
     def printed(self, tx: Transaction, version: int | None = None) -> dict[str, bytes]:
-        """One file for each domain, and one for each table. What was added at run time is left out: loads keep it."""
+        """One file for each domain and each table. What was added at run time is left out, because loads keep it."""
         files: dict[str, bytes] = {}
         for kept in RoomGraphs().at(tx, version or tx.definitions.version()).kept.values():
             statement = kept.statement
@@ -52,7 +52,7 @@ class FlowLanguage:
 
 
 def _rows(statements: Sequence[Statement], folder: Path) -> dict[str, Rows]:
-    """The rows of tables that are files: the room must not depend on a file that may change or go."""
+    """The rows of tables that are files: they are copied, because a file may change or go."""
     check_tables(statements)
     tables = [statement for statement in statements if isinstance(statement, Table) and not statement.collection]
     return {

@@ -1,7 +1,7 @@
 """Clients that are present: each is connected while its process lives. One that is killed becomes disconnected.
 
-A present client holds a lease, which it renews. Whoever finds one that has lapsed (the engine before each step, and
-whoever asks for subscriptions) disables the arcs of its client, as if it had said so itself.
+A present client renews a lease. The engine before each step, and every query of subscriptions, disconnects clients
+whose lease has lapsed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NOBODY = "nobody"  # who takes the lease of a client that has ended
 
 @contextmanager
 def present(store: Store, clients: Clients, by: By) -> Iterator[None]:
-    """Connect a client for as long as the block runs; a second process of the same name is refused."""
+    """Connect a client during the block; raises if another process has connected it."""
     name = LEASE + by.principal
 
     def begin(tx: Transaction) -> int:
@@ -63,7 +63,7 @@ def present(store: Store, clients: Clients, by: By) -> Iterator[None]:
 
 
 def end_lapsed(store: Store, clients: Clients) -> None:
-    """Disconnect the clients whose processes have ended without saying so."""
+    """Disconnect the clients whose processes have ended without disconnecting."""
     if not store.read(_lapsed):
         return
 

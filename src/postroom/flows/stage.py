@@ -1,4 +1,4 @@
-"""The flows' part in the engine's steps: which messages, and which graph they meet."""
+"""The flows' part in the engine's steps: which messages, and by which version of the graph."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class FlowStage(WatchingStage):
         return super().steps(turn)
 
     def share(self, tx: Transaction, waiting: Collection[str] = ()) -> Share | None:
-        """The oldest messages that have yet to flow, with the graph that was in force when they came.
+        """The oldest messages that have yet to flow, with the graph that was in force when they arrived.
 
-        A space that is on hold, or waits for one that is, does not keep those of later epochs in others from flowing.
+        A space that is on hold, or waits for one on hold, does not block later epochs in other spaces.
         """
         flowing = tx.epochs.flowing()
         if not flowing:
@@ -81,7 +81,7 @@ class FlowStage(WatchingStage):
 
 
 def _oldest(tx: Transaction, flowing: Iterable[Flowing]) -> list[Flowing]:
-    """Of each space the first part of its messages, in their order, of which some have yet to flow."""
+    """For each space the first part of its messages that has yet to flow."""
     oldest: dict[str, Flowing] = {}
     for source in flowing:
         if source.name not in oldest or tx.epochs.first(oldest[source.name]) is None:
@@ -100,7 +100,7 @@ def _releases(tx: Transaction, flowing: Flowing) -> bool:
 
 
 def _with_rows(met: RoomGraph, now: RoomGraph) -> RoomGraph:
-    """An older graph with the rows that collections have now: master data is not kept for the past."""
+    """An older graph with the current rows of collections: master data has no history here."""
     tables = {
         key: entry
         for key, entry in now.kept.items()

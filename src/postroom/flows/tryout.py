@@ -1,4 +1,4 @@
-"""The dry run: where proposed arcs would have led the events that are stored. Nothing is changed."""
+"""The dry run: where proposed arcs would have routed stored events. Changes nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PAGE = 1_000  # so many at once, so that the first answers come soon
 
 @dataclass
 class _Deadline:
-    """Ends the jobs of this thread when the time is over."""
+    """Cancels the jobs of this thread when the time is over."""
 
     seconds: float
     over: bool = False
@@ -80,7 +80,7 @@ def tried(
 ) -> Iterator[Tried]:
     """Every stored event of the spaces that the proposed arcs leave, oldest first, with what they would deliver.
 
-    ``TryExpired`` tells that there was no time for all of them.
+    Raises ``TryExpired`` if the time was too short for all of them.
     """
 
     def work(tx: Transaction) -> tuple[RoomGraph, list[Stored]]:
@@ -105,7 +105,7 @@ def tried(
     from postroom.flows.evaluation.states import Folding
 
     class TimedShare(FlowShare):
-        """One that takes no job apart when the time is over: it was not a message's fault that it ended."""
+        """A share that searches for no guilty message when the time is over."""
 
         def _evaluated(self, way: Way, arrivals: Sequence[Arrival]) -> Iterator[Mapping[int, Effects]]:
             deadline.check()

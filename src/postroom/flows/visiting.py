@@ -1,7 +1,6 @@
-"""Subscribers that come and go: each has a subscription of its own, for as long as it is there.
+"""Temporary subscribers: each has a subscription for as long as it is connected.
 
-The process that has visitors holds a lease for each, which it renews. What is left of those whose process was killed is
-removed by the next one that begins.
+Their process renews a lease for each. Subscriptions of killed processes are removed by the next process that starts.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _MARK = "_visit_"
 
 
 class Visits:
-    """The subscriptions of those who visit by way of this process."""
+    """The temporary subscriptions of this process."""
 
     def __init__(self, store: Store, clients: Clients) -> None:
         self._store = store
@@ -32,7 +31,7 @@ class Visits:
         self._fences: dict[str, int] = {}
 
     def begin(self, by: By, space: str, pattern: str | None, name: str | None = None) -> Subscription:
-        """Subscribe for someone. Under a ``name`` it is durable: what comes while nobody is there is kept."""
+        """Subscribe. With a ``name`` the subscription is durable: events are kept while nobody is connected."""
         visitor = _named(by.principal, name) if name else f"{_word(by.principal)}{_MARK}{token_hex(6)}"
         if visitor in self._fences:
             raise ArgumentInvalid(argument="id", why=f"the durable subscription {name!r} is in use")
@@ -48,7 +47,7 @@ class Visits:
         return made
 
     def end(self, visitor: str, by: By, *, forever: bool = True) -> None:
-        """End a subscription; a durable one that is not ended forever is only disconnected."""
+        """End a subscription; a durable one is only disconnected, unless ``forever``."""
         fence = self._fences.pop(visitor, None)
         with suppress(DefinitionUnknown):  # someone else has removed it
             if forever:
@@ -63,7 +62,7 @@ class Visits:
             self._store.transact("disconnect", lambda tx: tx.leases.release(LEASE + visitor, fence))
 
     def renew(self) -> None:
-        """Say that all of them are still there."""
+        """Renew the leases of all visitors."""
 
         def work(tx: Transaction) -> list[str]:
             lost = []
@@ -78,7 +77,7 @@ class Visits:
             self._fences.pop(visitor)
 
     def tidy(self, by: By) -> list[str]:
-        """Remove what visitors of other processes have left; answers with their names."""
+        """Remove subscriptions of ended processes; returns their names."""
         end_lapsed(self._store, self._clients)
         left = self._clients.subscriptions()
         gone = sorted({one.client for one in left if _MARK in one.client and not one.connected})
@@ -89,11 +88,11 @@ class Visits:
 
 
 def _word(text: str) -> str:
-    """A name as spaces have them: letters, digits and _, and no digit first."""
+    """A name valid for spaces: letters, digits and _, not starting with a digit."""
     return re.sub(r"[^A-Za-z0-9_]|^(?=[0-9]|$)", "_", text)
 
 
 def _named(principal: str, name: str) -> str:
-    """The visitor of a durable subscription: no other principal and name lead to it."""
+    """The visitor of a durable subscription, unique for its principal and name."""
     digest = blake2b(f"{principal}\0{name}".encode(), digest_size=6).hexdigest()
     return f"{_word(principal)}_{_word(name)}_{digest}"

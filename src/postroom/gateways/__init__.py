@@ -1,1 +1,1 @@
-"""The only ways out of a room. They do what committed outbox rows say, and nothing else."""
+"""The only ways out of a room. Gateways perform committed effects of the outbox, and nothing else."""

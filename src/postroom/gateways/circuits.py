@@ -1,4 +1,5 @@
-"""Hosts that do not answer are left alone for a while, so that queues that share one do not use up their attempts."""
+"""A circuit breaker: hosts that do not respond are left alone for a while, so that queues do not use up their
+attempts."""
 
 from __future__ import annotations
 
@@ -24,7 +25,10 @@ class Circuits:
         self._by_host: dict[str, _Circuit] = {}
 
     def wait_seconds(self, host: str) -> float:
-        """How long to leave a host alone; 0 if it may be tried. After a while one message may, and the others wait."""
+        """How long to leave a host alone; 0 if it may be tried.
+
+        After that time one message is tried, while the others wait.
+        """
         with self._lock:
             circuit = self._by_host.get(host)
             if circuit is None or circuit.failures < CIRCUIT_FAILURES:
@@ -38,7 +42,7 @@ class Circuits:
             return 0.0
 
     def note(self, host: str, answered: bool) -> None:
-        """Whether a host answered; an answer that refuses a message is one."""
+        """Note whether a host responded; a response that refuses a message counts."""
         with self._lock:
             if answered:
                 self._by_host.pop(host, None)

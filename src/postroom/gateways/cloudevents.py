@@ -1,4 +1,4 @@
-"""Attributes of CloudEvents 1.0: which are allowed, and how the headers of HTTP have them."""
+"""Attributes of CloudEvents 1.0: which are allowed, and how HTTP headers carry them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _is_value(value: Any) -> bool:
 
 
 def decoded(name: str, header: str) -> str:
-    """The value of an attribute as HTTP has it: in Latin-1, percent-encoded, in quotes if an older sender wrote it."""
+    """The value of an attribute from an HTTP header: Latin-1, percent-encoded, in quotes from older senders."""
     try:
         return _decoded(header)
     except ValueError:
@@ -68,10 +68,10 @@ def _decoded(header: str) -> str:
 
 
 def encoded(value: str) -> str:
-    """A value as a header has it: blanks, quotes, percent signs and what is not printable ASCII are encoded."""
+    """A value for a header: blanks, quotes, percent signs and what is not printable ASCII are encoded."""
     return quote(value, safe=_PLAIN)
 
 
 def reference(path: str) -> str:
-    """A path as the source of an event has it: a reference of URIs."""
+    """A path as the source of an event: a URI reference."""
     return quote(path)

@@ -1,8 +1,8 @@
 """Run commands of the operator: the command line of a queue that became non-empty, or one for each message to send.
 
-The words come from the operator's description, never from a message; to the first kind ``-arg QUEUE`` is appended,
-the second has the message on its standard input. No shell, no inherited environment, its own process group, a deadline,
-bounded output.
+The arguments come from the operator's description, never from a message; the first kind gets ``-arg QUEUE`` appended,
+the second the message on standard input. No shell, no inherited environment, its own process group, a deadline, bounded
+output.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class CommandGateway(Gateway):
         self._begun: dict[int, int] = {}  # when, by the numbers of effects
 
     def attempting(self, tx: Transaction, run: Sequence[Effect]) -> None:
-        """Know when a command was begun: it can have failed at what was there then."""
+        """Note when a command was started: it can only have failed at messages that were there."""
         self._begun.update({effect.id: tx.now for effect in run})
 
     def act(self, effect: Effect) -> Outcome:
@@ -83,10 +83,10 @@ class CommandGateway(Gateway):
         return Outcome(ended.done, result)
 
     def judged(self, tx: Transaction, effect: Effect, outcome: Outcome) -> Outcome:
-        """A command that failed has failed at the next message of its queue, if the queue has attempts.
+        """If the queue has attempts, a failed command counts as a failed attempt at its next message.
 
-        The message waits for its next attempt, for which the command is run again; after the last it is a dead letter,
-        and the command has attempts of its own for the next one.
+        The message waits for a retry, for which the command runs again; after the last one it is a dead letter, and
+        attempts start anew for the next message.
         """
         queue = tx.queues.named(effect.payload["queue"])
         policy = None if queue is None else tx.policies.of(queue)
@@ -107,7 +107,7 @@ class CommandGateway(Gateway):
 
 
 def _blamed(tx: Transaction, queue: Queue, begun: int) -> Stored | None:
-    """The message that a command did not get past: the next one, if it was there when the command was begun."""
+    """The message that a command failed at: the next one, if it was there when the command started."""
     if tx.deliveries.count(queue):
         return None  # what the command has leased fails by its lease
     tx.deliveries.free_due(queue)
@@ -116,7 +116,7 @@ def _blamed(tx: Transaction, queue: Queue, begun: int) -> Stored | None:
 
 
 class CommandTransport:
-    """A gateway that runs a program for each message, which has taken it if it exits with 0."""
+    """A gateway that runs a program for each message; exit code 0 means that the message was accepted."""
 
     name = "command"
     settings = (Setting("command", "the program and its arguments; no shell runs it"), *SENDING_SETTINGS)
@@ -145,7 +145,7 @@ class CommandTransport:
         raise Undelivered(f"{argv[0]}: {ended.outcome}", disconnected=argv[0] if ended.output is None else None)
 
     def close(self) -> None:
-        """Nothing is kept."""
+        """Does nothing: there is nothing to close."""
 
     def probe(self, endpoint: Endpoint) -> str:
         program = shlex.split(endpoint.settings["command"])[0]
@@ -179,7 +179,7 @@ def run(argv: Sequence[str], environment: Mapping[str, str], seconds: float, bod
 
 
 def _watch(process: subprocess.Popen[bytes], seconds: float) -> tuple[str, bool]:
-    """What the command printed, up to a bound, and whether it ended in time. Leaves none of its group running."""
+    """Wait for a command; returns its output, up to a limit, and whether it ended in time. Kills its process group."""
     assert process.stdout is not None
     end = monotonic() + seconds
     kept = bytearray()
@@ -205,7 +205,7 @@ def _watch(process: subprocess.Popen[bytes], seconds: float) -> tuple[str, bool]
 
 
 def _keep(pipe: IO[bytes], kept: bytearray) -> bool:
-    """Read what is there; False at the end of it."""
+    """Read available output; False at the end."""
     chunk = pipe.read(65536)
     if chunk and len(kept) < COMMAND_OUTPUT_BYTES_MAX:
         kept += chunk
@@ -213,7 +213,7 @@ def _keep(pipe: IO[bytes], kept: bytearray) -> bool:
 
 
 def _limit(pid: int, seconds: float) -> None:
-    """No core files, no runaway processor time, no flood of open files, no more memory than a worker's.
+    """No core files, and limits for processor time, open files and memory as for a worker.
 
     Linux can set these from outside.
     """

@@ -1,4 +1,4 @@
-"""The compilers: makes the C library, and programs of what the precompiler wrote; and runs a program in its place."""
+"""Calls the compilers: builds the C library and precompiled programs, and runs a program in place of this process."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from postroom.limits import COMPILE_SECONDS
 
 
 def build_library(source: Path, target: Path) -> None:
-    """``libpostroom`` as an object file for one machine."""
+    """Build ``libpostroom`` as an object file for this machine."""
     _run("cc", ["-O2", "-fPIC", "-c", "-o", str(target), str(source)], "libpostroom", source)
 
 
 def build_program(text: Path, library: Path, target: Path, file: Path, options: Sequence[str] = ()) -> None:
-    """A program of what the precompiler wrote; ``file`` is what its author wrote."""
+    """Build a program from the precompiler's output; ``file`` is the source file of its author."""
     words = ["-x", "-free", *options, "-o", str(target), str(text), str(library)]
     _run("cobc", words, "a COBOL program", file)
 
@@ -41,7 +41,7 @@ def _run(program: str, words: Sequence[str], what: str, file: Path) -> None:
 
 
 def become(program: Path, words: Sequence[str], room: str | None) -> NoReturn:
-    """Run a program instead of this one; its session is one of this Python, on this room."""
+    """Replace this process by a program. Its session uses this Python and this room."""
     environment = {**os.environ, "POSTROOM_PYTHON": sys.executable}
     if room is not None:
         environment["POSTROOM_URL"] = room

@@ -1,7 +1,7 @@
-"""Connections to partners by HTTP: to addresses that were checked, and kept for the next message.
+"""Connections to partners by HTTP: to checked addresses, kept open for the next message.
 
-Whoever sends has a connection for himself from the request to the end of the reply. httpcore has a pool; with it, two
-thirds of the time of a message were spent on finding out which connection is free.
+A sender has a connection to itself from the request to the end of the reply. The pool of httpcore is not used: finding
+a free connection took two thirds of the time of a message.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _deadline = threading.local()
 
 
 class Connections:
-    """Those of one endpoint, by their origins."""
+    """The connections of one endpoint, by origin."""
 
     def __init__(self, context: ssl.SSLContext, private: bool, resolver: Resolver | None) -> None:
         self._context = context
@@ -37,7 +37,7 @@ class Connections:
     def exchange(
         self, seconds: float, method: str, url: str, headers: Sequence[tuple[bytes, bytes]], body: bytes
     ) -> Iterator[httpcore.Response]:
-        """One request and its reply, which may take so long in all."""
+        """One request and its reply, within ``seconds`` in all."""
         _deadline.at = monotonic() + seconds
         target = httpcore.URL(url)
         if target.scheme not in (b"http", b"https"):
@@ -50,7 +50,7 @@ class Connections:
             self._put_back(target.origin, connection)
 
     def _taken(self, origin: httpcore.Origin) -> httpcore.HTTPConnection:
-        """One that is kept and that the partner has not closed meanwhile, else a new one."""
+        """A kept connection that the partner has not closed, else a new one."""
         while True:
             with self._lock:
                 idle = self._idle.get(str(origin))
@@ -72,7 +72,7 @@ class Connections:
         connection.close()
 
     def close(self) -> None:
-        """Close those that nobody uses."""
+        """Close idle connections."""
         with self._lock:
             for connection in (connection for idle in self._idle.values() for connection in idle):
                 connection.close()
@@ -99,7 +99,7 @@ class _PinnedBackend(httpcore.NetworkBackend):
 
 
 class _Bounded(httpcore.NetworkStream):
-    """A connection on which one whole exchange has a deadline: a partner that sends a byte now and then is too slow."""
+    """A connection with a deadline for the whole exchange: a partner that sends a byte now and then is too slow."""
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
         self._stream = stream

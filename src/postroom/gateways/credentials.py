@@ -1,7 +1,7 @@
-"""Secrets of an operator: found where a setting says, refused if they cannot be used, and never told.
+"""Secrets of an operator: read from where a setting says, checked, and never shown.
 
-What fails may quote what was sent, and a partner may send it back. So every text that is kept of an attempt goes
-through ``hidden``.
+An error may quote a request, and a partner may send it back. So every text that is stored about an attempt goes through
+``hidden``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _REPLY_CHARS_MIN, _REPLY_WORD_CHARS_MAX = 4, 7
 
 
 def line(value: str) -> None:
-    """Raise ``ValueError`` unless a secret is one line; what is wrong is said without it."""
+    """Raise ``ValueError`` unless a secret is one line. The error does not contain it."""
     if not value.isprintable() or value != value.strip():
         raise ValueError("the secret is not one line of printable characters without blanks around it")
 
@@ -57,7 +57,7 @@ def webhook_key(value: str) -> None:
 
 
 def secret(where: str) -> str:
-    """The secret that a reference leads to; raises ``Undelivered`` if it is not there."""
+    """The secret that a reference points to; raises ``Undelivered`` if it is missing."""
     kind, _, name = where.partition(":")
     try:
         if kind == "env":
@@ -76,7 +76,7 @@ def secret(where: str) -> str:
 
 
 def credential(settings: Mapping[str, Any], name: str, fits: Callable[[str], object]) -> str:
-    """The secret of a setting, as it can be sent; raises ``Undelivered`` with the name of the setting."""
+    """The secret of a setting in a form that can be sent; raises ``Undelivered`` with the name of the setting."""
     value = secret(settings[name])
     try:
         fits(value)
@@ -86,7 +86,7 @@ def credential(settings: Mapping[str, Any], name: str, fits: Callable[[str], obj
 
 
 def check_found(known: Iterable[Setting], settings: Mapping[str, Any]) -> None:
-    """Raise ``ValueError`` if a secret is there by now and cannot be used; one may be put there later."""
+    """Raise ``ValueError`` if a secret exists and cannot be used; a missing one may be added later."""
     for setting in known:
         if setting.fits is not None and setting.name in settings:
             try:
@@ -103,14 +103,14 @@ def check_found(known: Iterable[Setting], settings: Mapping[str, Any]) -> None:
 
 
 def hidden(text: str, settings: Mapping[str, Any]) -> str:
-    """A text without the secrets of an endpoint, in whatever form they were sent or may have come back."""
+    """A text with the secrets of an endpoint masked, in any form in which they were sent or may come back."""
     for form in _all_forms(settings):
         text = text.replace(form, _HIDDEN)
     return text
 
 
 def hidden_in_reply(body: bytes, settings: Mapping[str, Any]) -> bytes:
-    """The same for a reply that becomes a message: what is short is hidden only where it is a word, if at all."""
+    """A reply that becomes a message, with secrets masked: short ones only as whole words, or not at all."""
     for form in _all_forms(settings):
         written = re.escape(form.encode(errors="replace"))
         if _REPLY_CHARS_MIN <= len(form) <= _REPLY_WORD_CHARS_MAX:
@@ -121,7 +121,7 @@ def hidden_in_reply(body: bytes, settings: Mapping[str, Any]) -> bytes:
 
 
 def told(said: bytes | str, settings: Mapping[str, Any]) -> str:
-    """The beginning of what a partner said, for people to read."""
+    """The beginning of a partner's answer, masked, for people to read."""
     text = said.decode(errors="replace") if isinstance(said, bytes) else said
     return hidden(text, settings)[:GATEWAY_TOLD_CHARS_MAX]
 

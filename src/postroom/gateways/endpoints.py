@@ -82,7 +82,7 @@ class RoomEndpoints:
         self._store.transact("gateway", work)
 
     def test(self, name: str) -> str:
-        """Reach the partner without sending a message; answers with what was found."""
+        """Connect to the partner without sending a message; returns what was found."""
         endpoint = self._store.read(lambda tx: _find(tx, name))
         try:
             with guarded(name):

@@ -1,4 +1,4 @@
-"""The transport of partners who fetch their messages: these wait in the queue until a program or a rule takes them."""
+"""The transport of partners who poll: messages wait in the queue until a program or a rule takes them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FetchedTransport:
         raise Undelivered("the partner fetches its messages", final=True)
 
     def close(self) -> None:
-        """Nothing is kept."""
+        """Does nothing: there is nothing to close."""
 
     def probe(self, endpoint: Endpoint) -> str:
         return "messages wait in their queue until someone receives them"

@@ -1,8 +1,8 @@
 """The transport HTTP(S): one request for each message, to an origin on the operator's list.
 
-No redirect is followed, no proxy or netrc of the environment is looked at, the address that was checked is the one
-that is connected to, and a reply is bounded in time and size. Every attempt of a message has the same number, so that
-a partner can tell a repetition.
+No redirect is followed, no proxy or netrc of the environment is used, the connection goes to the checked address, and
+replies have limits of time and size. Every attempt of a message has the same number, so that a partner can recognise a
+repetition.
 """
 
 from __future__ import annotations
@@ -138,9 +138,9 @@ class HttpTransport:
         *,
         patient: bool = False,
     ) -> tuple[int, float, Reply]:
-        """One request to where a message may go: the status, when to come again, and what was said.
+        """One request: returns status, seconds to wait before the next attempt, and reply.
 
-        A patient one is tried though others had no answer: its protocol counts on losses.
+        A ``patient`` request ignores the circuit breaker, because its protocol handles losses itself.
         """
         settings = endpoint.settings
         url = target_of(settings["address"], recipient, settings.get("origins", []))
@@ -239,14 +239,14 @@ def signature(key: str, id: str, stamp: str, body: bytes) -> str:
 
 
 def _described(error: Exception, settings: Mapping[str, Any]) -> str:
-    """What went wrong with a request. Why it could not be written is not told: that quotes its headers."""
+    """What went wrong with a request. Why it could not be written is left out, because that text quotes headers."""
     if isinstance(error, httpcore.LocalProtocolError):
         return "the request cannot be written as HTTP"
     return f"{type(error).__name__} {told(str(error), settings)}"
 
 
 def _retry_after(text: str | None) -> float:
-    """Seconds that a partner asks us to wait: a number, or a date."""
+    """The seconds of a Retry-After header, which is a number or a date."""
     if text is None:
         return 0.0
     try:
@@ -257,7 +257,7 @@ def _retry_after(text: str | None) -> float:
 
 
 def _bounded(response: httpcore.Response) -> bytes:
-    """A reply as it came, never unpacked: what is small on the line may be very large."""
+    """The body of a reply, still compressed: a small response may unpack to a very large one."""
     kept = bytearray()
     for chunk in response.iter_stream():
         kept += chunk

@@ -1,7 +1,8 @@
-"""Messages come in by HTTP: an ASGI application with the paths of the room's endpoints.
+"""Receives messages over HTTP: an ASGI application with the paths of the room's endpoints, alone or mounted in a
+server.
 
-It runs alone or is mounted in a server. A request is answered when its message is on disk: with the answer that rules
-give it, if the endpoint has a queue for answers, and with 202 and a place to ask if that takes too long.
+A request is answered when its message is on disk. If the endpoint has a queue for answers, the response is the answer
+that rules give, or 202 and a URL to poll if that takes too long.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ Allow = Callable[[str, str], Awaitable[None]]
 
 
 class Refused(Exception):
-    """A request that is answered without a message."""
+    """A request that is refused without a message."""
 
     def __init__(self, status: int, code: str, why: str) -> None:
         super().__init__(why)
@@ -69,7 +70,7 @@ class Refused(Exception):
 
 
 class Collected:
-    """Arrivals that wait for a commit go into the next one together."""
+    """Batches arrivals: those that come during a commit share the next one."""
 
     def __init__(self, incoming: Incoming) -> None:
         self._incoming = incoming
@@ -124,7 +125,7 @@ class HttpServer:
             yield
 
     def start(self) -> None:
-        """Begin to look for answers; an application that is mounted has no life of its own."""
+        """Start waiting for answers; needed when mounted, because then there is no lifespan."""
         self._answers.__enter__()
 
     def stop(self) -> None:
@@ -191,7 +192,8 @@ class HttpServer:
         return JSONResponse({"key": entered.key, "answer": place}, 202, {"Location": place, "Retry-After": "1"})
 
     async def _permit(self, endpoint: Endpoint, headers: Mapping[str, str]) -> None:
-        """In a server with users, a gateway that does not know its sender is for those who may send to its queue."""
+        """In a server with users: an endpoint without authentication of its own needs the right to send to its
+        queue."""
         if self._allow is None or "in-token" in endpoint.settings or "in-secret" in endpoint.settings:
             return
         name = endpoint.name
@@ -237,7 +239,7 @@ class HttpServer:
 
 
 async def _body(request: Request) -> tuple[bytes, BodyTooLarge | None]:
-    """The body, up to the limit: a longer one is not read to its end, and not kept."""
+    """The body, up to the limit; of a longer one only the beginning is read and kept."""
     kept = bytearray()
     async for chunk in request.stream():
         kept += chunk
@@ -254,7 +256,7 @@ def _sender(request: Request) -> str:
 
 
 def _flawed(endpoint: Endpoint, request: Request, body: bytes, flaw: PostroomError) -> Arrival:
-    """What is no message: it becomes an error message."""
+    """An invalid request, which becomes an error message."""
     return Arrival(endpoint.name, body, "text/plain", _sender(request), flaw=flaw)
 
 
@@ -266,7 +268,8 @@ def _arrival(endpoint: Endpoint, request: Request, body: bytes) -> Arrival:
 
 
 def _message(endpoint: Endpoint, request: Request, body: bytes) -> Arrival:
-    """What came, with the attributes of its event if it is one; raises ``ValueError`` if these cannot be read."""
+    """The message of a request, with the attributes of its CloudEvent if it is one; raises ``ValueError`` if these are
+    invalid."""
     headers = request.headers
     media_type = headers.get("content-type", "text/plain")
     sender = _sender(request)
@@ -289,7 +292,7 @@ def _message(endpoint: Endpoint, request: Request, body: bytes) -> Arrival:
 
 
 def _decoded(text: Any) -> bytes:
-    """Data of an event that its sender has written as Base64."""
+    """Event data that the sender encoded as Base64."""
     try:
         return base64.b64decode(text, validate=True)
     except (TypeError, ValueError):
@@ -342,7 +345,7 @@ def _secret(settings: Mapping[str, Any], name: str, fits: Callable[[str], object
 
 
 def _patience(settings: Mapping[str, Any], headers: Mapping[str, str]) -> float:
-    """How long a request waits: as its endpoint says, or less if the sender prefers that (RFC 7240)."""
+    """How long a request waits: the endpoint's setting, or less by the Prefer header (RFC 7240)."""
     most = float(settings.get("wait", REQUEST_SECONDS))
     for word in headers.get("prefer", "").split(","):
         name, _, value = word.strip().partition("=")
@@ -374,7 +377,7 @@ def _status(error: PostroomError) -> int:
 
 
 async def _unrouted(request: Request, error: Exception) -> Response:
-    """A method that no gateway has."""
+    """The response to a method that gateways do not have."""
     return _refused(MethodUnknown(method=request.method[:20], path=request.url.path[:200], allowed="GET, POST, PUT"))
 
 
@@ -386,7 +389,7 @@ def _refused(error: PostroomError) -> Response:
 
 
 def _refusal(status: int, code: str, why: str, happened: str = "no") -> Response:
-    """A refusal as the room's server tells it: RFC 9457, with our code and advice."""
+    """A refusal as the room's server writes it: RFC 9457, with our code and advice."""
     headers = {"Retry-After": "5"} if status in (429, 503) else {"WWW-Authenticate": "Bearer"} if status == 401 else {}
     document = {
         "type": f"urn:postroom:error:{code}",

@@ -1,7 +1,7 @@
-"""What comes from outside, whatever the transport: durable before it is answered, and many in one commit.
+"""Receives from all transports: durable before it is answered, many in one commit.
 
-What is not a message becomes an error message, and its sender gets an answer that says so. A request whose endpoint
-has a queue for answers waits for a message with its connection number; after a while it gets an address to ask at.
+Invalid input becomes an error message, and its sender gets an answer that says so. A request whose endpoint has a queue
+for answers waits for a message with its connection number; after a while it gets a URL to poll.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Incoming:
     def _taken_in(
         self, tx: Transaction, arrivals: Sequence[Arrival], drafts: Sequence[Draft | PostroomError]
     ) -> list[Outcome]:
-        """What came of each; what is no message is an error message in the same commit."""
+        """The outcome of each; invalid input becomes an error message in the same commit."""
         outcomes = self._accept_all(tx, arrivals, drafts)
         for arrival, outcome in zip(arrivals, outcomes, strict=True):
             if isinstance(outcome, (BodyError, ArrivalRefused)) and arrival.sequence is None:
@@ -121,7 +121,8 @@ class Incoming:
         members: Mapping[int, tuple[Arrival, Draft | PostroomError]],
         outcomes: Outcomes,
     ) -> None:
-        """Those whose turn it is, in their order; others are kept, and what came before has its first outcome."""
+        """Enter the messages of a sequence that are next in order; keep later ones, and repeat the first outcome for
+        duplicates."""
         endpoint = next(iter(members.values()))[0].endpoint
         answers = tx.endpoints.queue_at(endpoint, ANSWER) is not None
         try:
@@ -214,7 +215,7 @@ class Incoming:
             outcomes[at] = Entered(key_text(key), connection if answers else None)
 
     def _report(self, tx: Transaction, arrival: Arrival, error: PostroomError) -> None:
-        """What came, as far as it can be shown, in an error message."""
+        """Put an error message with as much of the input as can be shown."""
         queue = tx.endpoints.queue_at(arrival.endpoint, IN)
         if queue is None:
             return
@@ -228,9 +229,9 @@ class Incoming:
         Batch(tx).write([put._replace(actor=arrival.endpoint)], 0)
 
     def answer_of(self, connection: str, endpoint: str | None = None) -> tuple[bool, Message | None]:
-        """Whether such a request is known, and its answer if it is there; raises if none will ever be there.
+        """Whether a request is known, and its answer if there is one; raises if there never will be.
 
-        A request to another ``endpoint`` is not known.
+        Only requests to ``endpoint`` are known.
         """
 
         def work(tx: Transaction) -> tuple[bool, Message | None]:
@@ -249,7 +250,7 @@ class Incoming:
         return self._store.read(work)
 
     def forget(self) -> None:
-        """Let go of requests that nobody can ask about any more; now and then."""
+        """Forget requests that can no longer be asked about; called now and then."""
         if monotonic() - self._forgotten > _FORGET_SECONDS:
             self._forgotten = monotonic()
             kept = in_microseconds(REQUEST_KEPT_SECONDS)
@@ -263,7 +264,7 @@ def _forget(tx: Transaction, kept: int) -> None:
 
 
 class Answers:
-    """Waits for the answers of many requests with one thread, for as long as the ``with`` block."""
+    """Waits for the answers of many requests with one thread, during the ``with`` block."""
 
     def __init__(self, store: Store, incoming: Incoming) -> None:
         self._store = store
@@ -286,7 +287,8 @@ class Answers:
         self._thread.join()
 
     def wait_for(self, connection: str, tell: Tell) -> None:
-        """Call ``tell`` with the message that answers a request, or why none will, from another thread."""
+        """Call ``tell`` from another thread with the message that answers a request, or with the reason why there will
+        be none."""
         with self._lock:
             self._waiting[connection] = tell
             if self._waiter is not None:
@@ -328,7 +330,7 @@ def _token(arrival: Arrival) -> str:
 
 
 def _draft(arrival: Arrival) -> Draft | PostroomError:
-    """A message, or why it is none; looked at before anyone has to wait for the store."""
+    """The message, or why it is invalid; checked before anyone waits for the store."""
     try:
         if arrival.flaw is not None:
             return arrival.flaw
@@ -340,7 +342,7 @@ def _draft(arrival: Arrival) -> Draft | PostroomError:
 
 
 def _queue(tx: Transaction, endpoint: str) -> Queue | PostroomError:
-    """Where the messages of an endpoint go, locked, or why they cannot."""
+    """The queue for the messages of an endpoint, locked, or why there is none."""
     name = tx.endpoints.queue_at(endpoint, IN)
     queue = None if name is None else tx.queues.named(name)
     if queue is None or queue.retired:
@@ -355,7 +357,7 @@ def _fingerprint(queue: Queue, draft: Draft) -> bytes:
 
 
 def _receipt(arrival: Arrival) -> str | None:
-    """The sender's number as an idempotency key of the room: numbers of two endpoints are different ones."""
+    """The sender's number as an idempotency key of the room, distinct for each endpoint."""
     if arrival.number is None:
         return None
     digest = blake2b(arrival.number.encode(errors="backslashreplace"), digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""Servers for what comes from outside, in a process of their own: until a signal ends them."""
+"""Servers for incoming messages, in a process of their own, until a signal ends them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Place = tuple[str, int]
 
 
 class Served(Protocol):
-    """Makes the HTTP application and the mail server that are run here."""
+    """Makes the HTTP application and the mail server that run here."""
 
     def http_app(self) -> Any: ...
 
@@ -24,7 +24,7 @@ class Served(Protocol):
 
 
 class _Server(uvicorn.Server):
-    """Says when it listens."""
+    """A server that announces when it listens."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -43,7 +43,7 @@ def listen(
     key: str | None,
     say: Callable[[str], None],
 ) -> None:
-    """Serve at these places; a signal ends it."""
+    """Serve at these addresses until a signal."""
     with ExitStack() as servers:
         if smtp is not None:
             tls = None

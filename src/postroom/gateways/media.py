@@ -1,4 +1,4 @@
-"""Media types and the formats of bodies: what comes as bytes becomes a draft, what goes out is named."""
+"""Media types and formats of bodies: from received bytes to a draft, and the media type of a message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MEDIA_TYPES = {
 
 
 def format_of(media_type: str) -> str:
-    """The format for a media type: XML and JSON by their names and suffixes, all else is text."""
+    """The format for a media type: XML and JSON by their names and suffixes, anything else is text."""
     name = media_type.partition(";")[0].strip().lower()
     if name in ("application/xml", "text/xml") or name.endswith("+xml"):
         return "xml"
@@ -24,7 +24,10 @@ def format_of(media_type: str) -> str:
 
 
 def draft_of(body: bytes, media_type: str, properties: Mapping[str, Value] | None = None) -> Draft:
-    """A checked message; raises a ``BodyError`` if it is none. XML may say its own encoding; all else is UTF-8."""
+    """A checked message; raises a ``BodyError`` if it is invalid.
+
+    XML may declare its encoding; everything else is UTF-8.
+    """
     form = format_of(media_type)
     try:
         text = decoded(body, charset_of(media_type), xml=form == "xml")

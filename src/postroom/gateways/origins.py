@@ -1,7 +1,7 @@
-"""Where a message may go: origins that the operator listed, at addresses that were looked up once and then checked.
+"""Where a message may go: origins that the operator listed, at addresses that were resolved once and checked.
 
-Names are compared as they are written, so that no other spelling of an address leads anywhere. The address that is
-connected to is the one that was checked: nothing looks the name up again in between.
+Names are compared literally, so no other spelling of an address is accepted. The connection goes to the checked
+address: the name is not resolved again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Origin(NamedTuple):
 
 
 def origin_of(url: str) -> Origin:
-    """Scheme, host and port of a URL; raises ``ValueError`` unless it is one that we send to."""
+    """Scheme, host and port of a URL; raises ``ValueError`` unless messages may be sent there."""
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
         raise ValueError("an address is a URL in printable ASCII characters")
     parts = urlsplit(url)
@@ -47,7 +47,7 @@ def origin_of(url: str) -> Origin:
 
 
 def target_of(address: str, recipient: object, allowed: list[str]) -> str:
-    """Where a message goes: the endpoint's address, or what its property ``recipient`` says, if that is on the list."""
+    """The URL for a message: the endpoint's address, or its property ``recipient`` if that is on the list."""
     if recipient is None:
         return address
     if not isinstance(recipient, str):
@@ -68,7 +68,7 @@ def system_resolver(host: str, port: int) -> list[str]:
 
 
 def literal(host: str) -> Address | None:
-    """The address that a host is written as."""
+    """The IP address, if the host is written as one."""
     try:
         return ip_address(host)
     except ValueError:
@@ -76,7 +76,7 @@ def literal(host: str) -> Address | None:
 
 
 def pinned(host: str, port: int, *, private: bool, resolver: Resolver | None = None) -> str:
-    """The address to connect to. One inside of the operator's network needs ``private``, or is written as such."""
+    """The address to connect to. One in a private network needs ``private``, or must be written as an IP address."""
     written = literal(host)
     if written is not None:
         return str(written)

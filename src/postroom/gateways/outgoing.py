@@ -1,7 +1,7 @@
-"""Messages of outgoing gateway queues go to partners: what was committed is sent, or ends as an error message.
+"""Sends the messages of outgoing gateway queues: each committed message is sent, or ends as an error message.
 
-Each is a row of the outbox from the commit that put it into its queue. What follows from an attempt (the message is
-processed, a reply is a new message, a failure an error message) is one commit.
+It is a row of the outbox from the commit that put it into its queue. The result of an attempt (message processed, reply
+as a new message, or error message) is one commit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from postroom.store.tables.endpoints import ANSWER, OUT, REPLY, Port
 
 
 class Entry(Protocol):
-    """How messages from outside, and errors, get into the room's queues."""
+    """How replies and errors enter the room's queues."""
 
     def entered(
         self, tx: Transaction, queue: Queue, arrived: Sequence[tuple[Draft, Mapping[str, Any]]]
@@ -49,7 +49,8 @@ class OutgoingGateway(Gateway):
     run = GATEWAY_RUN
 
     def __init__(self, store: Store, transports: Mapping[str, Transport], entry: Callable[[], Entry]) -> None:
-        """``entry`` is called when there is a reply or an error: who only sends does without the rules' compiler."""
+        """``entry`` is called when there is a reply or an error, so that a process that only sends does not load the
+        rules' compiler."""
         self._store = store
         soap = transports.get(SoapTransport.name)
         self._source = Source(store, soap) if isinstance(soap, SoapTransport) else None
@@ -72,7 +73,8 @@ class OutgoingGateway(Gateway):
         return _outcome(sent, policy, letter)
 
     def destination(self, tx: Transaction, effect: Effect) -> str:
-        """The endpoint; but the order of reliable messaging is that of a sequence, and a queue has one."""
+        """The endpoint; with reliable messaging the queue, because a sequence belongs to a queue and has its own
+        order."""
         port = tx.endpoints.port(str(effect.payload.get("queue")))
         if port is None or port.direction != OUT or _is_reliable(port):
             return effect.destination
@@ -110,7 +112,7 @@ class OutgoingGateway(Gateway):
         return [_outcome(sent[effect.id], _policy(letter), letter) for effect in run]
 
     def recorded(self, run: Sequence[Effect]) -> None:
-        """A sequence that has a gap, or enough messages, is ended at once."""
+        """End a sequence at once if it has a gap or enough messages."""
         for effect in run:
             self._letters.pop(effect.id, None)
         queue = str(run[0].payload["queue"])
@@ -149,7 +151,7 @@ class OutgoingGateway(Gateway):
     def _following(
         self, tx: Transaction, stored: Stored, port: Port | None, effect: Effect, outcome: Outcome
     ) -> list[Change]:
-        """What an end brings about: the message is processed, and there may be an error or a reply."""
+        """The changes after the last attempt: the message is processed, and there may be an error or a reply."""
         queue = tx.queues.named(stored.queue)
         assert queue is not None
         reply, done = outcome.found, outcome.done
@@ -166,7 +168,7 @@ class OutgoingGateway(Gateway):
         return changes if taken is None else [taken, *changes]
 
     def _reply(self, tx: Transaction, stored: Stored, reply: Reply) -> list[Change]:
-        """A message of the incoming gateway at the same port; without one, a reply is nobody's."""
+        """The reply as a message of the incoming gateway at the same port; dropped if there is none."""
         port = tx.endpoints.port(stored.queue)
         name = None if port is None else tx.endpoints.queue_at(port.endpoint, REPLY)
         queue = None if name is None else tx.queues.named(name)
@@ -193,7 +195,7 @@ class OutgoingGateway(Gateway):
 
 
 def _found(tx: Transaction, effect: Effect) -> Letter | Undelivered:
-    """What is to be sent, or why it cannot be."""
+    """The letter to send, or why it cannot be sent."""
     stored = tx.messages.find(effect.message or 0)
     if stored is None:
         return Undelivered("the message is gone, so nothing is sent")
@@ -252,7 +254,7 @@ def _outcome(sent: Delivered | Undelivered, policy: Attempts, letter: Letter) ->
 def _begun(
     tx: Transaction, run: Sequence[Effect]
 ) -> tuple[list[Numbered | Undelivered | None], dict[int, Letter | Undelivered]]:
-    """The messages of a run: with their numbers, if it is one of a sequence, else as they are."""
+    """The messages of a run, with their numbers if they belong to a sequence."""
     reliable = tx.sequences.outgoing(str(run[0].payload["queue"]))
     if reliable:
         return [_numbered(tx, effect) for effect in run], {}
@@ -260,7 +262,7 @@ def _begun(
 
 
 def _numbered(tx: Transaction, effect: Effect) -> Numbered | Undelivered | None:
-    """A message with its number; why it cannot be sent; None if it is not of a sequence."""
+    """A message with its sequence number, or why it cannot be sent; None if it is of no sequence."""
     numbered = tx.sequences.numbered(effect.message or 0)
     if numbered is None:
         return None
@@ -272,7 +274,7 @@ def _numbered(tx: Transaction, effect: Effect) -> Numbered | Undelivered | None:
 
 
 def _finishing(tx: Transaction, queue: str) -> Letter | None:
-    """Somewhere to send the end of a sequence to, if one of a queue has ended."""
+    """A letter that shows where to send the end of a sequence, if one of a queue has ended."""
     port = tx.endpoints.port(queue)
     endpoint = None if port is None else tx.endpoints.find(port.endpoint)
     if port is None or endpoint is None or port.terms is None:
@@ -283,7 +285,7 @@ def _finishing(tx: Transaction, queue: str) -> Letter | None:
 
 
 def _answer(tx: Transaction, stored: Stored) -> tuple[bool, Undelivered | None]:
-    """The message is what a request gets; one that nobody waits for, or that was answered, is an error."""
+    """Whether the message answers a waiting request; if nobody waits, or it was answered already, an error."""
     connection = json.loads(stored.properties).get("connection")
     if isinstance(connection, str) and tx.requests.answer(connection, stored.key):
         return True, None
@@ -291,7 +293,7 @@ def _answer(tx: Transaction, stored: Stored) -> tuple[bool, Undelivered | None]:
 
 
 def _check_answer(letter: Letter) -> None:
-    """An answer that the interface does not know is none; the request goes on waiting."""
+    """Raise if the interface does not have this answer; the request goes on waiting."""
     if letter.terms is None:
         return
     try:

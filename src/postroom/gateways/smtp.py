@@ -1,6 +1,6 @@
 """The transport SMTP: a mail for each message. Its Message-ID is the number of the message at every attempt.
 
-When there is another attempt is decided for all transports in ``outgoing.py`` and ``engine/dispatch.py``.
+Retries are decided for all transports in ``outgoing.py`` and ``engine/dispatch.py``.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class SmtpTransport:
         return Delivered(f"mailed to {mail['To']}")
 
     def close(self) -> None:
-        """Nothing is kept."""
+        """Does nothing: there is nothing to close."""
 
     def probe(self, endpoint: Endpoint) -> str:
         if "address" not in endpoint.settings:
@@ -185,7 +185,7 @@ def _described(error: Exception, settings: Mapping[str, Any]) -> str:
 
 
 class _PinnedServer(smtplib.SMTP):
-    """A connection to the address that was checked; with ``tls`` from its first byte if that is wanted."""
+    """A connection to the checked address; with ``tls`` encrypted from the first byte."""
 
     def __init__(self, private: bool, tls: ssl.SSLContext | None) -> None:
         self._private = private

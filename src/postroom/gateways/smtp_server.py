@@ -1,4 +1,4 @@
-"""Mail comes in: the recipient's address leads to an endpoint, and each part of a mail is a message.
+"""Receives mail: the recipient's address determines the endpoint, and each part of a mail is a message.
 
 The text of a mail is one message, each attachment another, all in one commit before the mail is acknowledged.
 """
@@ -32,7 +32,7 @@ log = logging.getLogger("postroom.gateways")
 
 
 class MailReceived:
-    """What aiosmtpd asks at each step of a mail."""
+    """The handler that aiosmtpd calls at each step of a mail."""
 
     def __init__(self, store: Store, incoming: Incoming) -> None:
         self._store = store
@@ -69,7 +69,8 @@ class MailReceived:
         return f"250 taken in as {' '.join(outcome.key for outcome in outcomes if isinstance(outcome, Entered))}"
 
     async def handle_exception(self, error: Exception) -> str:
-        """What was not expected may pass, and is an operator's to know; aiosmtpd would refuse the mail and tell all."""
+        """Log an unexpected error for the operator and answer that the sender may retry; aiosmtpd would refuse the mail
+        and show the error."""
         incident = secrets.token_hex(4)
         log.error("incident %s in a mail", incident, exc_info=error)
         return f"451 {ServerFailed.code}: try again later; incident {incident}"
@@ -84,7 +85,7 @@ class MailReceived:
 
 
 def _arrivals(content: bytes, sender: str, endpoints: Sequence[str]) -> list[Arrival]:
-    """The messages of a mail; one that has none is an error message."""
+    """The messages of a mail, or one error message."""
     try:
         return arrivals_of(content, sender, endpoints)
     except ValueError as error:
@@ -93,9 +94,10 @@ def _arrivals(content: bytes, sender: str, endpoints: Sequence[str]) -> list[Arr
 
 
 def arrivals_of(content: bytes, sender: str, endpoints: Sequence[str]) -> list[Arrival]:
-    """The messages of a mail: its text, then its attachments, for each endpoint; or ``ValueError`` if it has none.
+    """The messages of a mail: its text, then its attachments, for each endpoint; raises ``ValueError`` if there are
+    none.
 
-    They share a connection: a slice by it has the whole mail.
+    They share a connection number, so a slice by it has the whole mail.
     """
     mail = message_from_bytes(content, policy=policy.default)
     assert isinstance(mail, EmailMessage)
@@ -124,7 +126,7 @@ def arrivals_of(content: bytes, sender: str, endpoints: Sequence[str]) -> list[A
 
 
 def _is_other_text(part: Any, mail: EmailMessage) -> bool:
-    """Whether a part says again, in another form, what the text says."""
+    """Whether a part is an alternative form of the text."""
     return mail.is_multipart() and part.get_content_type() in _TEXTS and not part.is_attachment()
 
 
@@ -152,7 +154,7 @@ def _facts(part: Any, at: int) -> Mapping[str, Value]:
 
 
 class MailServer:
-    """A mail server of its own thread, for as long as the ``with`` block."""
+    """A mail server in a thread, during the ``with`` block."""
 
     def __init__(self, store: Store, incoming: Incoming, host: str, port: int, tls: Any = None) -> None:
         self._controller = Controller(
@@ -178,7 +180,7 @@ class MailServer:
 
 
 def free_port(host: str) -> int:
-    """A port that nobody listens at: aiosmtpd has to know which before it begins."""
+    """A free port: aiosmtpd has to know the number before it starts."""
     with socket.create_server((host, 0)) as listener:
         port: int = listener.getsockname()[1]
         return port

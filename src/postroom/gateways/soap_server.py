@@ -1,7 +1,7 @@
-"""Messages come in by SOAP: envelopes that the interface of their port knows, and the interface itself.
+"""Receives messages over SOAP by the interface of their port, and serves that interface.
 
-What is wrong with an envelope becomes an error message inside of the room and a fault outside. A message that is not
-protected as its policy says gets the same fault, whatever it was.
+A wrong envelope becomes an error message in the room and a fault for the sender. Missing protection always gets the
+same fault, whatever the reason.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Wait = Callable[[str], Awaitable[Message | None]]
 
 
 class Faulty(Exception):
-    """An envelope that is answered with a fault; ``status`` and ``subcode`` where they are not the usual ones."""
+    """An envelope that is answered with a fault; ``status`` and ``subcode`` if they differ from the usual ones."""
 
     def __init__(
         self, code: str, why: str, *, subcode: tuple[str, str] | None = None, status: int | None = None
@@ -59,7 +59,7 @@ class Faulty(Exception):
 
 @dataclass(frozen=True)
 class Posted:
-    """A request for one port, as far as it was understood."""
+    """A request for one port, as far as it was parsed."""
 
     endpoint: Endpoint
     terms: Terms
@@ -84,7 +84,7 @@ class SoapServer:
         self._destination = Destination(store)
 
     async def described(self, request: Request, endpoint: Endpoint) -> Response:
-        """The interface of a port, with our address in it."""
+        """The WSDL of a port, with our address in it."""
         terms = await self._terms(endpoint)
         named = {name.lower(): value for name, value in request.query_params.items()}
         if terms is None or "wsdl" not in named:
@@ -113,7 +113,7 @@ class SoapServer:
         return None if text is None else terms_of(text)
 
     async def _opened(self, request: Request, posted: Posted) -> Envelope:
-        """The envelope of a request, verified; what is wrong with it is reported."""
+        """The verified envelope of a request; errors are reported."""
         media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         terms = posted.terms
         if media_type not in MEDIA_TYPES.values():
@@ -149,7 +149,7 @@ class SoapServer:
         return await self._answered(posted, envelope, operation, entered, wait, place, [])
 
     async def _verified(self, posted: Posted, envelope: Envelope) -> Posted:
-        """The number of a request that is protected is one that nobody else can give."""
+        """Verify an envelope. A protected request gets a number that nobody else can use."""
         policy = posted.terms.security
         if policy is None:
             return replace(posted, number=posted.number or envelope.addressing("MessageID"))
@@ -166,7 +166,7 @@ class SoapServer:
     async def _entered(
         self, posted: Posted, envelope: Envelope, sequence: tuple[str, int] | None
     ) -> tuple[Operation, Entered]:
-        """A message that is stored; one that the interface does not know is an error message."""
+        """Store the message; one that the interface does not have becomes an error message."""
         operation = None
         try:
             message = envelope.message()
@@ -187,7 +187,7 @@ class SoapServer:
         self, posted: Posted, envelope: Envelope, operation: Operation, entered: Entered, wait: Wait, place: str,
         headers: list[str],
     ) -> Response:  # fmt: skip
-        """The answer of a request, if there is one to wait for, with headers of reliable messaging."""
+        """The response to a request: its answer if it waits for one, and headers of reliable messaging."""
         terms = posted.terms
         message = None
         awaited = None if operation.output is None else entered.connection
@@ -213,7 +213,7 @@ class SoapServer:
         envelope: Envelope | None = None,
         headers: list[str] | None = None,
     ) -> Response:
-        """A message as the answer to a request."""
+        """The response made of a message."""
         terms = terms or await self._terms(endpoint)
         assert terms is not None
         version = terms.contract.version

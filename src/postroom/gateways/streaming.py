@@ -1,6 +1,7 @@
-"""Where streams come from and go to: folders, Kafka, a socket, a rate. An operator sets them; flow graphs name them.
+"""Sources and sinks of streams: folders, Kafka, a socket, a rate.
 
-No message goes through these: ``postroom stream`` lets Spark read and write there.
+An operator sets them; flow graphs name them. Queues do not send through them: ``postroom stream`` has Spark read and
+write there.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ def _hosts(text: str) -> str:
 
 
 class _StreamTransport:
-    """What the transports of streams share: they send no messages of queues."""
+    """Base of the stream transports: they send no messages of queues."""
 
     def outgoing(self, letter: Letter) -> Delivered:
         raise Undelivered(f"{letter.endpoint.name} takes no messages of queues: streams use it", final=True)
 
     def close(self) -> None:
-        """Nothing is kept."""
+        """Does nothing: there is nothing to close."""
 
 
 class FilesTransport(_StreamTransport):

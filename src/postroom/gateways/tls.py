@@ -1,4 +1,4 @@
-"""TLS to partners: whom we trust, and how we show who we are, from files that an operator names."""
+"""TLS to partners: trusted certificates and our own, from files that an operator names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def context_of(settings: Mapping[str, Any]) -> ssl.SSLContext:
-    """What a connection needs; raises ``ValueError`` with the setting whose file cannot be used."""
+    """The TLS context of an endpoint; raises ``ValueError`` with the setting whose file is not usable."""
     check_files(settings, ("ca", "certificate", "key"))
     try:
         context = ssl.create_default_context(cafile=settings.get("ca"))

@@ -1,7 +1,7 @@
-"""The protocol of transports: what an operator may set, how a message goes out, what comes of it.
+"""The protocol of transports: settings, sending a message, results.
 
-A transport is one file here. It has ``check`` (are these settings good?), ``outgoing`` (send one message) and
-``probe`` (does the partner answer?); ``incoming.py`` takes what a server of a transport has received.
+Each transport is one file: ``check`` validates settings, ``outgoing`` sends one message, ``probe`` connects to the
+partner. ``incoming.py`` stores what the server of a transport receives.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from postroom.store.tables.endpoints import Endpoint
 
 
 class Setting(NamedTuple):
-    """One thing that an operator may say of an endpoint."""
+    """A setting of an endpoint."""
 
     name: str
     about: str
@@ -37,7 +37,7 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A message on its way to a partner."""
+    """A message to be sent to a partner."""
 
     number: str  # the same at every attempt, and given by no other room
     key: str
@@ -53,7 +53,7 @@ class Letter:
 
 @dataclass(frozen=True)
 class Arrival:
-    """Something that a partner sent to an endpoint."""
+    """Input that a partner sent to an endpoint."""
 
     endpoint: str
     body: bytes
@@ -68,7 +68,7 @@ class Arrival:
 
 
 class Reply(NamedTuple):
-    """What a partner answered."""
+    """A partner's reply."""
 
     body: bytes
     media_type: str
@@ -77,14 +77,14 @@ class Reply(NamedTuple):
 
 
 class Delivered(NamedTuple):
-    """A message was taken by its partner, who may have answered."""
+    """The partner accepted the message, perhaps with a reply."""
 
     outcome: str  # for the journal
     reply: Reply | None = None
 
 
 class Undelivered(Exception):
-    """A message was not taken by its partner, as far as is known."""
+    """The partner did not accept the message, as far as is known."""
 
     def __init__(
         self,
@@ -108,16 +108,16 @@ class Undelivered(Exception):
         self.kinds = kinds
 
     def change(self, told: Callable[[str], str]) -> None:
-        """Say it in other words: all that goes into the journal and into an error message."""
+        """Rewrite all texts that go into the journal and into an error message."""
         self.args = (told(str(self)),)
         self.kinds = tuple((kind, told(text)) for kind, text in self.kinds)
 
 
 @contextmanager
 def guarded(endpoint: str) -> Iterator[None]:
-    """Whatever a transport raises is a failed attempt of its message, and ends no engine.
+    """Turn any exception of a transport into a failed attempt, so that it ends no engine.
 
-    What was not expected is told by its kind and place alone: its text may quote a secret.
+    An unexpected one is reported by type and place only, because its text may quote a secret.
     """
     try:
         yield
@@ -132,23 +132,23 @@ def guarded(endpoint: str) -> Iterator[None]:
 class Transport(Protocol):
     @property
     def name(self) -> str:
-        """As programs name it: ``interface NAME``."""
+        """Its name in programs: ``interface NAME``."""
 
     @property
     def settings(self) -> tuple[Setting, ...]:
-        """All that an operator may say of an endpoint."""
+        """The settings that an operator may give."""
 
     def check(self, settings: Mapping[str, Any]) -> frozenset[str]:
-        """What an endpoint with these settings does; raises ``ValueError`` with what is wrong with them."""
+        """The features of an endpoint with these settings; raises ``ValueError`` if they are wrong."""
 
     def outgoing(self, letter: Letter) -> Delivered:
-        """Send one message, or raise ``Undelivered``; called from several threads at a time."""
+        """Send one message; raises ``Undelivered``. Called from several threads at a time."""
 
     def probe(self, endpoint: Endpoint) -> str:
-        """Reach the partner without sending anything, and say what was found; or raise ``Undelivered``."""
+        """Connect to the partner without sending a message; returns what was found, or raises ``Undelivered``."""
 
     def close(self) -> None:
-        """Close connections that were kept."""
+        """Close kept connections."""
 
 
 # --- reading settings ---
@@ -200,9 +200,9 @@ SENDING_SETTINGS = (
 
 
 def read_settings(gateway: str, known: Iterable[Setting], given: Mapping[str, str]) -> dict[str, Any]:
-    """Settings as they are stored; a word that a transport does not know is refused.
+    """Settings as they are stored; raises for an unknown name.
 
-    What was given is not told: it may be a secret that does not belong here.
+    The error does not show the value, which may be a secret.
     """
     by_name = {setting.name: setting for setting in known}
     settings: dict[str, Any] = {}

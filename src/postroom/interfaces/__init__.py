@@ -1,1 +1,1 @@
-"""How people and programs reach a room from outside. They hold no rules of their own."""
+"""How people and programs use a room from outside. Interfaces contain no rules of their own."""

@@ -1,4 +1,4 @@
-"""Opens a room wherever it is: in a file or a database of this machine, or behind a server."""
+"""Opens a room: a local file or database, or one behind a server."""
 
 from __future__ import annotations
 

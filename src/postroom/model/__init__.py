@@ -1,1 +1,1 @@
-"""What things are: messages, their keys and bodies, types and views, definitions. Nothing here touches a disk."""
+"""The data model: messages, their keys and bodies, types and views, definitions. Nothing here touches a disk."""

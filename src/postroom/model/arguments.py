@@ -1,7 +1,7 @@
-"""What verbs are given, held against the types that they say: a wrong one is refused before anything is done.
+"""Checks the arguments of public methods against their annotations before anything is done.
 
-Whoever calls from Python may pass anything. Type checkers find most of it; the rest must not end as an error of Python
-from deep inside, after half of the work.
+Python callers may pass anything. A type checker finds most of it; the rest must not fail deep inside, after half of the
+work.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _TEXTS = (str, bytes, bytearray)
 
 
 class Check(NamedTuple):
-    """Whether a value is of a type, and what that type is called."""
+    """A check of a value against a type, and the type's name for errors."""
 
     fits: Callable[[Any], bool]
     words: str
 
 
 def check_methods(kind: C) -> C:
-    """Have the public methods of a class refuse what is not of the types that they say; for use as a decorator."""
+    """A class decorator: public methods raise for arguments of the wrong type."""
     for name, member in list(vars(kind).items()):
         if inspect.isfunction(member) and not name.startswith("_") and _takes_some(member.__code__):
             setattr(kind, name, _checking(member))
@@ -39,12 +39,12 @@ def check_methods(kind: C) -> C:
 
 
 def check_call(method: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
-    """Raise if a method does not take these; for callers that reach it in another way."""
+    """Raise if a method does not accept these arguments; for indirect calls."""
     _taken(method).check(args, named)
 
 
 def _takes_some(code: types.CodeType) -> bool:
-    """Whether a method takes more than its object."""
+    """Whether a method has parameters besides ``self``."""
     several = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
     return bool(several) or code.co_argcount + code.co_kwonlyargcount > 1
 
@@ -89,7 +89,7 @@ class _Taken:
             self._only = set(self._by_name)
 
     def check(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
-        """Raise if one of them is of another type."""
+        """Raise if an argument has the wrong type."""
         for place, value in enumerate(args):
             name, check = self._by_place[place] if place < len(self._by_place) else self._rest
             if check is not None and not check.fits(value):
@@ -118,14 +118,14 @@ def _refusal(name: str, value: Any, check: Check) -> ArgumentInvalid:
 
 
 class _Unimported:
-    """Stands for a module that only type checkers import: whatever it has may be anything."""
+    """Stands in for a module that is imported only for type checking: its names match anything."""
 
     def __getattr__(self, name: str) -> Any:
         return Any
 
 
 def parameter_types(function: Callable[..., Any]) -> dict[str, Any]:
-    """What a function says of its parameters; a name that only type checkers import stands for anything."""
+    """The annotations of a function's parameters; names imported only for type checking match anything."""
     written = " ".join(map(str, function.__annotations__.values()))
     unknown: dict[str, Any] = {}
     while True:
@@ -137,7 +137,7 @@ def parameter_types(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def check_of(hint: Any) -> Check | None:
-    """How a type is checked; None if anything may be of it."""
+    """The check of a type; None if anything is accepted."""
     if get_origin(hint) in (Union, types.UnionType):
         return _one_of([check_of(part) for part in get_args(hint)])
     if get_origin(hint) is Literal:
@@ -156,7 +156,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is a number, and none that only Python can hold: a float cannot be made of it."""
+    """Whether it is a number that a float can represent."""
     if isinstance(value, int) and not isinstance(value, bool):
         return INT_MIN <= value <= INT_MAX
     return isinstance(value, Real) and not isinstance(value, bool)
@@ -209,6 +209,6 @@ def _collection(hint: Any) -> Check | None:
 
 
 def _inside(hint: Any) -> Check | None:
-    """What the elements of a collection are."""
+    """The check for the elements of a collection."""
     parts = [part for part in get_args(hint) if part is not Ellipsis]
     return check_of(parts[0]) if len(parts) == 1 else None

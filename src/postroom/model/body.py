@@ -1,4 +1,4 @@
-"""Bodies: XML, JSON or text, each checked before it is let in."""
+"""Bodies: XML, JSON or text, each checked before it is stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from postroom.limits import BODY_BYTES_MAX, BODY_DEPTH_MAX
 
 
 class Format(StrEnum):
-    """How a body is written."""
+    """The format of a body."""
 
     TEXT = "text"
     JSON = "json"
@@ -21,7 +21,7 @@ class Format(StrEnum):
 
 
 def check_body(body: str, form: Format) -> None:
-    """Raise unless ``body`` may enter as ``form``."""
+    """Raise unless ``body`` is valid in format ``form``."""
     check_text(body)
     if form is Format.XML:
         from postroom.model.xml import check_xml
@@ -32,12 +32,12 @@ def check_body(body: str, form: Format) -> None:
 
 
 def is_text(text: str) -> bool:
-    """Whether every store can hold it: no NUL, no half of a surrogate pair."""
+    """Whether every store can hold it: no NUL, no lone surrogate."""
     return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def storable(text: str) -> str:
-    """The same with a replacement character for each that no store can hold."""
+    """The text with replacement characters for those that no store can hold."""
     return text if is_text(text) else "".join(sign if is_text(sign) else "\N{REPLACEMENT CHARACTER}" for sign in text)
 
 
@@ -56,7 +56,7 @@ def check_text(body: str) -> None:
 
 
 def parse_json(text: str, *, exact: bool = False) -> Any:
-    """The value of a JSON text: no NaN, no doubled names, no bottomless nesting, no characters that text may not have.
+    """The value of a JSON text: no NaN, no duplicate names, no deep nesting, no forbidden characters.
 
     With ``exact``, numbers with a point come as decimals and keep all their digits.
     """
@@ -81,7 +81,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 
 def json_text(value: Any) -> str:
-    """The JSON text of a Python value, in the one form that Postroom writes."""
+    """The JSON text of a Python value in canonical form."""
     try:
         return _encode(value)
     except TypeError:
@@ -91,7 +91,7 @@ def json_text(value: Any) -> str:
 
 
 def _typed_text(value: Any) -> str:
-    """The same of a value with dataclasses, times, decimals or the like in it."""
+    """The JSON text of a value that contains dataclasses, times, decimals and the like."""
     from postroom.model.typed import plain  # most bodies need nothing of it
 
     try:
@@ -142,7 +142,7 @@ def _check_depth(value: Any) -> None:
 
 
 def _check_strings(value: Any) -> None:
-    """An escape may not bring in what the text itself may not have."""
+    """Raise if an escape stands for a character that text may not have."""
     todo = [value]
     while todo:
         item = todo.pop()

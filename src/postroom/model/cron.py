@@ -1,4 +1,4 @@
-"""Times that come again: ``0 7 * * 1-5`` is seven o'clock from Monday to Friday.
+"""Recurring times: ``0 7 * * 1-5`` is seven o'clock from Monday to Friday.
 
 Five fields: minute, hour, day of the month, month, day of the week (0 or 7 is Sunday). A field is ``*``, numbers,
 ranges and lists of them, each with a step: ``*/15``, ``1-5``, ``0,30``. If both days are restricted, either fits.
@@ -32,7 +32,7 @@ class Cron:
 
     @classmethod
     def of(cls, text: str, zone: str = "UTC") -> Cron:
-        """What five fields say, or a refusal that names the one that says nothing."""
+        """The cron line of five fields; raises and names the invalid one."""
         words = text.split()
         if len(words) != len(_FIELDS):
             why = f"{text!r} has {len(words)} fields, not five: minute hour day month weekday"

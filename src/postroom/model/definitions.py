@@ -35,7 +35,7 @@ class Problem:
 
 
 def refuse(kind: type[DefinitionError], problems: Sequence[Problem]) -> NoReturn:
-    """Raise the first problem in the text; the error carries them all."""
+    """Raise the first problem by position; the error carries all."""
     first, *others = sorted(problems, key=lambda problem: problem.position)
     more = f" (and {len(others)} more: postroom load --check lists them)" if others else ""
     error = kind(where=str(first.position), what=first.what, rule=first.rule, more=more)
@@ -44,7 +44,7 @@ def refuse(kind: type[DefinitionError], problems: Sequence[Problem]) -> NoReturn
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint for whoever wrote a name that is not there."""
+    """A hint with similar names."""
     meant = close(name, known)
     return f"; did you mean {written(meant[0])}?" if meant else ""
 
@@ -86,7 +86,7 @@ class Loaded:
 
 
 def compared(version: int, before: Mapping[str, Any], after: Mapping[str, Any]) -> Loaded:
-    """What a load changed, from what was defined by name before and after it."""
+    """The changes of a load, from the definitions before and after it."""
     same = [name for name in after if name in before and before[name] == after[name]]
     return Loaded(
         version,

@@ -1,4 +1,4 @@
-"""How bytes that came become text: by their byte order mark, by what their sender says, or as XML itself declares."""
+"""Decodes received bytes: by their byte order mark, the sender's charset, or the XML declaration."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def charset_of(media_type: str) -> str | None:
 
 
 def decoded(body: bytes, charset: str | None, *, xml: bool) -> str:
-    """The text of some bytes; raises ``ValueError`` if it is in no encoding that is taken. UTF-8 if nothing is said.
+    """The text of some bytes; raises ``ValueError`` for an unsupported encoding.
 
-    XML that declares another encoding than UTF-8 does so no more: as text it has none, and it goes out as UTF-8.
+    UTF-8 by default. An XML declaration of another encoding is removed, because the text is sent out as UTF-8.
     """
     name = next((name for mark, name in _MARKS if body.startswith(mark)), None)
     name = name or _known(charset or (_declared(body) if xml else None) or "utf-8", body)
@@ -47,7 +47,7 @@ def decoded(body: bytes, charset: str | None, *, xml: bool) -> str:
 
 
 def _declared(body: bytes) -> str | None:
-    """The encoding that a document itself says, or shows by how it begins."""
+    """The encoding that a document declares, or that its first bytes show."""
     for beginning, name in ((b"<\0", "utf-16-le"), (b"\0<", "utf-16-be")):
         if body.startswith(beginning):
             return name

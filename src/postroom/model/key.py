@@ -39,7 +39,7 @@ def key_number(text: str) -> int:
 
 
 class KeyTexts(Sequence[str]):
-    """The texts of many keys, made as they are looked at."""
+    """Key texts, made on demand."""
 
     def __init__(self, numbers: Sequence[int]) -> None:
         self._numbers = numbers

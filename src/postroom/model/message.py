@@ -47,7 +47,7 @@ class Draft(NamedTuple):
     ) -> Draft:
         """Check a body and its properties. A string is text unless ``format`` says so; a dict or list is JSON.
 
-        A message is its own body: what it says goes on as it is, with its format and type.
+        A ``Message`` is passed on unchanged, with its format and type.
         """
         if isinstance(body, Message):
             if body.corrupt:
@@ -69,7 +69,7 @@ class Draft(NamedTuple):
         type: str | None = None,
         properties: Mapping[str, Value] | None = None,
     ) -> list[Draft]:
-        """The drafts of many bodies that are alike in everything else."""
+        """The drafts of many bodies with the same format, type and properties."""
         own = given_properties(properties) if properties else NO_PROPERTIES
         form = format_of(format)
         plain = form.value  # looked up once: this loop is about the bodies
@@ -91,7 +91,7 @@ _LOOKS_LIKE = {"<": Format.XML, "{": Format.JSON, "[": Format.JSON}
 
 
 def looks_like(body: Any, format: str | Format | None = None) -> Format:
-    """What a body seems to be if nobody said how it is written: in a queue that is read, it is that or refused.
+    """Guess the format of a body if none was given. In a queue with rules, a body that does not parse so is refused.
 
     >>> looks_like("<claim/>").value, looks_like("<claim/>", "text").value, looks_like("17 < 18").value
     ('xml', 'text', 'text')
@@ -105,7 +105,7 @@ def looks_like(body: Any, format: str | Format | None = None) -> Format:
 
 
 def as_it_looks(draft: Draft, queue: str, watcher: str) -> Draft:
-    """A draft whose format nobody said, for a queue that is read by someone who looks into documents."""
+    """A draft with its format guessed, for a queue whose reader ``watcher`` parses documents."""
     form = looks_like(draft.body)
     if draft.format != Format.TEXT.value or draft.type is not None or form is Format.TEXT:
         return draft
@@ -118,7 +118,7 @@ def as_it_looks(draft: Draft, queue: str, watcher: str) -> Draft:
 
 
 class Stored(NamedTuple):
-    """A message as a store keeps it: numbers and texts, nothing decoded."""
+    """A message as a store keeps it: plain numbers and texts."""
 
     key: int
     queue: str
@@ -136,7 +136,7 @@ class Stored(NamedTuple):
 
     @property
     def sound(self) -> bool:
-        """Whether the row still says what was sent."""
+        """Whether the row still matches its hash."""
         key, _, created, processed, type, form, body, hash, properties, cause, _, _, _ = self
         if processed is not None and not (isinstance(processed, int) and is_moment(processed)):
             return False
@@ -146,13 +146,13 @@ class Stored(NamedTuple):
             return False
 
     def message(self, processed: int | None = None, body: str | None = None) -> Message:
-        """The message of a sound row; ``processed`` or ``body`` (one segment) stand in for what the row had."""
+        """The message of a sound row; ``processed`` or ``body`` (one segment) override the row."""
         if body is not None:
             return Message(self._replace(body=body, processed=processed))
         return Message(self if processed is None else self._replace(processed=processed))
 
     def image(self, *, blocked: bool = False) -> Message:
-        """The message for someone who looks: a damaged one comes without what it said."""
+        """The message for browsing: a damaged one comes without its content."""
         if self.sound:
             return Message(self, blocked=blocked)
         blank = Stored(self.key, self.queue, 0, None, None, "text", "", b"", NO_PROPERTIES, None, 0, 0, 0)
@@ -241,7 +241,7 @@ class Message:
 
     @property
     def membership(self) -> Membership:
-        """The sphere of a message that must have one."""
+        """Its sphere; raises if it has none."""
         if self.sphere is None:
             raise NotInSphere(key=self.key)
         return self.sphere
@@ -268,7 +268,7 @@ class Message:
             return self.body
 
     def as_dict(self) -> dict[str, Any]:
-        """The one JSON shape of a message; a body in JSON is that value, and not a string."""
+        """The JSON form of a message; a JSON body is a value in it, not a string."""
         shape: dict[str, Any] = {
             "key": self.key,
             "queue": place_of(self.queue),
@@ -288,14 +288,14 @@ class Message:
 
 
 def cause_number(body: Any, cause: str | None) -> int | None:
-    """The message that a new one follows from: the one that is named, else the one that it passes on."""
+    """The cause of a new message: the one that is named, else the message that its body passes on."""
     if cause is None:
         return body._stored.key if isinstance(body, Message) else None
     return key_number(cause)
 
 
 def draft_hash(destination: str, draft: Draft) -> bytes:
-    """What a send asked for, in 16 bytes: a repeated one is known by it."""
+    """A hash of a send's request, in 16 bytes, to recognise a repetition."""
     body, form, type, properties = draft
     text = f"{destination}\0{form}\0{type or ''}\0{properties}\0{body}"
     return blake2b(text.encode(), digest_size=16).digest()
@@ -304,7 +304,7 @@ def draft_hash(destination: str, draft: Draft) -> bytes:
 def message_hash(
     key: int, created: int, cause: int | None, body: str, form: str, type: str | None, properties: str
 ) -> bytes:
-    """All that never changes about a message, in 16 bytes; checked whenever it is read."""
+    """A hash of the immutable parts of a message, in 16 bytes; checked at every read."""
     hash = empty_hash()
     hash.update(f"{key}\0{created}\0{cause}\0{form}\0{type or ''}\0{properties}\0{body}".encode())
     return hash.digest()
@@ -322,7 +322,7 @@ def message_hashes(keys: Iterable[int], created: int, cause: int | None, drafts:
 def hashes_alike(
     keys: Iterable[int], created: int, cause: int | None, bodies: Iterable[str], alike: tuple[str, str | None, str]
 ) -> list[bytes]:
-    """The hashes of many messages that are alike in all but key and body: format, type and properties."""
+    """The hashes of many messages that differ only in key and body."""
     form, type, properties = alike
     middle, fresh, hashes = f"\0{created}\0{cause}\0{form}\0{type or ''}\0{properties}\0", empty_hash, list[bytes]()
     for key, body in zip(keys, bodies, strict=True):
@@ -333,14 +333,14 @@ def hashes_alike(
 
 
 def given_properties(properties: Mapping[str, Value]) -> str:
-    """The same of what a sender gives: whether a message belongs to a sphere is not the sender's to say."""
+    """The canonical JSON of the sender's properties, without those that mark a sphere."""
     if "sphere" in properties:
         raise PropertyInvalid(name="sphere", why="only a sphere sets it, on what is sent in it")
     return check_properties(properties)
 
 
 def check_properties(properties: Mapping[str, Value]) -> str:
-    """The canonical JSON of a message's properties, or a refusal that names the bad one."""
+    """The canonical JSON of a message's properties; raises and names the bad one."""
     if len(properties) > PROPERTIES_MAX:
         raise PropertyInvalid(name=sorted(map(str, properties))[0], why=f"more than {PROPERTIES_MAX} properties")
     for name, value in properties.items():
@@ -360,7 +360,7 @@ def check_properties(properties: Mapping[str, Value]) -> str:
 
 
 def properties_text(properties: Mapping[str, Value]) -> str:
-    """The one text of some properties: equal ones are equal texts."""
+    """The canonical text of properties: equal ones give equal texts."""
     return json.dumps(dict(sorted(properties.items())), ensure_ascii=False, separators=(",", ":"))
 
 
@@ -374,7 +374,7 @@ def _text_of(body: Any, format: str | Format | None) -> tuple[str, Format]:
 
 
 def format_of(format: str | Format | None) -> Format:
-    """A format by its name; text if none is named."""
+    """A format by name; text by default."""
     if format is None:
         return Format.TEXT
     try:

@@ -23,12 +23,12 @@ def to_datetime(microseconds: int) -> datetime:
 
 
 def to_microseconds(moment: datetime) -> int:
-    """As stores have it; a moment without a zone is taken as UTC."""
+    """A time in microseconds; without a zone it is taken as UTC."""
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
 
 
 def in_microseconds(seconds: float) -> int:
-    """How long something takes, as stores have it."""
+    """A duration in microseconds."""
     return int(seconds * 1_000_000)
 
 
@@ -41,7 +41,7 @@ def to_iso(moment: datetime) -> str:
 
 
 def is_moment(microseconds: int) -> bool:
-    """Whether a number is a time that a clock can tell."""
+    """Whether a number is a valid time."""
     return _FIRST <= microseconds <= _LAST
 
 

@@ -1,7 +1,7 @@
-"""One order for all values of a kind, as texts: what stands earlier in it is the smaller value.
+"""Sortable texts: values of a kind sort like their texts.
 
-Stores compare texts by their bytes, so an index on such texts answers for numbers, dates and moments alike, and a
-condition means the same in a store and in Python.
+Stores compare texts by bytes, so one index serves numbers, dates and moments, and a condition means the same in a store
+and in Python.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def plain_number(text: str) -> str | None:
 
 
 def _whole(value: int) -> str:
-    """As ``_number``, without a detour: most numbers are whole ones."""
+    """Like ``_number``, a fast path for whole numbers."""
     if not value:
         return _ZERO
     digits = str(abs(value))
@@ -107,7 +107,7 @@ def _whole(value: int) -> str:
 
 
 def _number(value: Decimal) -> str:
-    """Sign, magnitude, digits. What is below zero has its digits turned round, and a last sign behind all digits."""
+    """Sign, magnitude, digits. For negative numbers the digits are complemented and a last character follows."""
     if not value:
         return _ZERO
     _, digits, _ = value.as_tuple()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _Turns:
-    """Each look at a password needs 64 MiB: however many sign in at a time, only so many are looked at."""
+    """Limits concurrent password checks: each needs 64 MiB."""
 
     def __init__(self) -> None:
         self.begin()
@@ -44,7 +44,7 @@ _HASH = re.compile(r"\$argon2id\$v=19\$m=(\d{1,8}),t=(\d{1,3}),p=(\d{1,3})\$[A-Z
 
 
 def is_hash(text: str) -> bool:
-    """Whether ``text`` is a complete argon2id hash, as ``postroom hierarchy`` prints it, and of a bearable cost."""
+    """Whether ``text`` is a complete argon2id hash, as ``postroom hierarchy`` prints it, with acceptable cost."""
     match = _HASH.fullmatch(text)
     if match is None:
         return False
@@ -53,7 +53,7 @@ def is_hash(text: str) -> bool:
 
 
 def is_outdated(stored: str) -> bool:
-    """Whether a hash was made with other parameters than those of today: its password is to be hashed again."""
+    """Whether a hash has other parameters than today's, so that the password must be hashed again."""
     return _hasher().check_needs_rehash(stored)
 
 

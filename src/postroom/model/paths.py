@@ -1,4 +1,4 @@
-"""Files that users name: how a name is shown, what they say, and what is said of one that cannot be read."""
+"""Files that users name: printable names, contents, and errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from postroom.limits import DESCRIPTION_BYTES_MAX
 
 
 def printable(name: str | Path) -> str:
-    """A file's name as text, also where the file system has bytes that are none."""
+    """A file's name as text, also if it has invalid bytes."""
     try:
         return str(name).encode(errors="surrogateescape").decode(errors="replace")
     except UnicodeEncodeError:  # a half of a surrogate pair that is no byte of a file's name
@@ -20,7 +20,7 @@ def printable(name: str | Path) -> str:
 
 
 def why_unread(file: str | Path, error: OSError) -> str:
-    """Why a file cannot be read; of a relative path that leads nowhere also where it was sought, but not its name."""
+    """Why a file cannot be read; for a missing relative path also the folder."""
     why = error.strerror or str(error)
     if isinstance(error, FileNotFoundError) and not Path(file).is_absolute():
         return f"{why} (looked for from the working directory)"
@@ -33,7 +33,7 @@ _sent: ContextVar[Mapping[str, str] | None] = ContextVar("postroom_sent", defaul
 
 @contextmanager
 def reading_only(texts: Mapping[str, str]) -> Iterator[None]:
-    """Meanwhile these texts are the files that are read, and no file of this machine is."""
+    """In this block these texts are the only files; no file of this machine is read."""
     before = _sent.set(texts)
     try:
         yield
@@ -42,7 +42,7 @@ def reading_only(texts: Mapping[str, str]) -> Iterator[None]:
 
 
 def sent_text(file: Path) -> str | None:
-    """The text that was sent for a file; None if files of this machine are read."""
+    """The text sent for a file; None outside of ``reading_only``."""
     texts = _sent.get()
     if texts is None:
         return None
@@ -52,7 +52,7 @@ def sent_text(file: Path) -> str | None:
 
 
 def text_of(file: Path, limit: int = DESCRIPTION_BYTES_MAX) -> str:
-    """The text of a file, or a typed refusal."""
+    """The text of a file; raises a typed error."""
     sent = sent_text(file)
     if sent is not None:
         if len(sent.encode()) > limit:

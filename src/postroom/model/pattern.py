@@ -1,4 +1,4 @@
-"""Patterns of texts: ``*`` is any text, ``?`` one character."""
+"""Wildcard patterns: ``*`` is any text, ``?`` one character."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from functools import lru_cache
 
 
 def looks_like(pattern: str, value: str) -> bool:
-    """``*`` is any text, ``?`` one character. What follows a ``*`` is taken where it first fits."""
+    """Match a wildcard pattern: ``*`` is any text, ``?`` one character.
+
+    Each part takes its first match, without backtracking.
+    """
     first, *rest = pattern.split("*")
     if not rest:
         return len(first) == len(value) and _fits(first, value, 0)
@@ -33,5 +36,5 @@ def _fits(part: str, value: str, at: int) -> bool:
 
 @lru_cache(maxsize=1_000)
 def _signs(part: str) -> re.Pattern[str]:
-    """Signs in a row, as many as they are: nothing in it can be matched in two ways."""
+    """A part without ``*``: it can match in only one way."""
     return re.compile("".join("." if sign == "?" else re.escape(sign) for sign in part), re.DOTALL)

@@ -1,4 +1,4 @@
-"""Places as people and programs are told of them: a queue, a mailbox, or the database of a station by its name."""
+"""How places are shown: a queue, a mailbox, or a station by its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long work says how far it is."""
+"""Callbacks for the progress of long work."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ OnProgress = Callable[[int, int], None]
 
 
 def silent(done: int, total: int) -> None:
-    """For callers who do not ask how much is done."""
+    """A callback that ignores progress."""

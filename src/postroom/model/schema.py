@@ -1,6 +1,6 @@
-"""Schemas of queues (XSD): compiled once per text, and never a reason to open another file.
+"""Schemas of queues (XSD): compiled once per text, without opening other files.
 
-What a schema includes or imports is read when it is loaded, from beside it, and kept with it: one text has them all.
+Included and imported schemas are read when the definition is loaded, and stored with it as one text.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OCCURRENCES = frozenset(["0", "1", "unbounded"])
 
 
 def gathered(text: str, name: str, read: Callable[[str], str]) -> str:
-    """A schema with all that it includes, as one text; ``read`` gives the text of a file beside it."""
+    """A schema with all that it includes, as one text; ``read`` returns the text of a file beside it."""
     too_many = SchemaMalformed(file=name, why=f"it has more than {SCHEMA_FILES_MAX} files")
     files = collected(text, name, _needed, read, too_many)
     return text if len(files) == 1 else json.dumps([name, files], ensure_ascii=False)
@@ -46,7 +46,7 @@ def collected(
     read: Callable[[str], str],
     too_many: Exception,
 ) -> dict[str, str]:
-    """A file and all that it needs, at whatever depth: texts by their names."""
+    """The texts of a file and of all that it needs, at any depth, by name."""
     files: dict[str, str] = {}
     todo = {name: text}
     while todo:
@@ -61,7 +61,7 @@ def collected(
 
 
 def parted(text: str) -> tuple[str, Mapping[str, str]]:
-    """The schema itself, and the texts of what it includes by their names."""
+    """Split the stored text: the schema itself, and its includes by name."""
     if not text.startswith("["):
         return text, {}
     name, files = json.loads(text)
@@ -69,7 +69,7 @@ def parted(text: str) -> tuple[str, Mapping[str, str]]:
 
 
 def renamed(text: str, prefix: str, name: str) -> dict[str, str]:
-    """The files of a schema, for a folder with others: ``name``, and what it includes with a prefix of their names."""
+    """The files of a schema for a folder with others: ``name``, and includes with a prefix."""
     if not text.startswith("["):
         return {name: text}
     main, files = json.loads(text)
@@ -86,17 +86,17 @@ def renamed(text: str, prefix: str, name: str) -> dict[str, str]:
 
 
 def beside(file: str, location: str) -> str:
-    """The name of a file that another one names by its location."""
+    """The name of a file that another one refers to."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(file), location))
 
 
 def is_outside(file: str, location: str) -> bool:
-    """Whether a location leads to what is not beside the file that names it."""
+    """Whether a location leaves the folder of the file that refers to it."""
     return ":" in location or "\\" in location or file.startswith(("/", "..")) or not location.strip()
 
 
 def _needed(text: str, name: str) -> Iterator[str]:
-    """The files that a schema includes or imports; what is not beside it is refused."""
+    """The files that a schema includes or imports; raises for one outside its folder."""
     for element, location in locations(root_of(text, name)):
         word = element.tag.removeprefix(_XSD)
         other = beside(name, location)
@@ -107,7 +107,7 @@ def _needed(text: str, name: str) -> Iterator[str]:
 
 
 def root_of(text: str, name: str) -> etree._Element:
-    """The tree of a harmless document; raises ``SchemaMalformed``."""
+    """Parse a harmless document; raises ``SchemaMalformed``."""
     from lxml import etree  # a tenth of a second, only for those who have a schema
 
     try:
@@ -122,13 +122,13 @@ def root_of(text: str, name: str) -> etree._Element:
 
 
 def locations(root: etree._Element) -> list[tuple[etree._Element, str]]:
-    """The elements of a schema that mean another file, and where they say that it is."""
+    """The elements of a schema that refer to another file, with the locations."""
     elements = [element for word in _FETCHING for element in root.iter(_XSD + word)]
     return [(element, location) for element in elements if (location := element.get("schemaLocation")) is not None]
 
 
 def compile_schema(text: str, name: str) -> etree.XMLSchema:
-    """The schema of a text, or a refusal: it must stand on its own, or have with it all that it includes."""
+    """Compile a schema; raises unless it has everything that it includes."""
     from lxml import etree
 
     main, others = parted(text)
@@ -148,7 +148,7 @@ def compile_schema(text: str, name: str) -> etree.XMLSchema:
 
 
 def is_linear(text: str) -> bool:
-    """Whether reading it, and comparing a message with it, takes a time in proportion to their sizes, at most."""
+    """Whether compiling it and validating against it take linear time."""
     main, others = parted(text)
     parts = [part for source in (main, *others.values()) for part in root_of(source, "schema").iter(f"{_XSD}*")]
     return all(
@@ -159,7 +159,7 @@ def is_linear(text: str) -> bool:
 
 
 def check_schema(text: str, body: str | None) -> None:
-    """Raise unless the body is an XML document that fits the schema; None stands for a body that is no XML."""
+    """Raise unless the body is an XML document valid for the schema; None stands for a body that is no XML."""
     if body is None:
         raise SchemaInvalid(why="only XML messages fit a schema")
     from lxml import etree
@@ -180,7 +180,7 @@ def _compiled(text: str) -> etree.XMLSchema:
 
 
 def parser(others: Mapping[str, str] | None = None) -> etree.XMLParser:
-    """Opens nothing, whatever a document says."""
+    """An XML parser that opens no files or connections."""
     from lxml import etree
 
     # What we give it is UTF-8, whatever the declaration of the document says.
@@ -191,7 +191,7 @@ def parser(others: Mapping[str, str] | None = None) -> etree.XMLParser:
 
 
 def _from_memory(others: Mapping[str, str]) -> etree.Resolver:
-    """Gives the files of a schema to its compiler, from memory."""
+    """Resolves the files of a schema from memory."""
     from lxml import etree
 
     class Beside(etree.Resolver):  # type: ignore[misc]  # lxml has no types

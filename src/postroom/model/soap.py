@@ -1,7 +1,7 @@
-"""SOAP envelopes, 1.1 and 1.2: read from what came, written around a message.
+"""SOAP envelopes, 1.1 and 1.2: parsed and written.
 
-What came is checked like any other XML before it is parsed: no DOCTYPE, no entities, nothing bottomless; XInclude and
-XOP are elements like others, and nothing they name is opened.
+Input is checked like any other XML before it is parsed: no DOCTYPE, no entities, no deep nesting; XInclude and XOP are
+not followed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TRUE = ("1", "true")
 
 
 class EnvelopeInvalid(ValueError):
-    """What came is no envelope that can be read; ``code`` is that of its fault."""
+    """The input is no valid envelope; ``code`` is that of the fault."""
 
     def __init__(self, why: str, code: str = "sender") -> None:
         super().__init__(why)
@@ -47,7 +47,7 @@ class EnvelopeInvalid(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What a partner says went wrong."""
+    """A partner's fault."""
 
     code: str
     reason: str
@@ -59,7 +59,7 @@ class Fault:
 
 
 class Envelope:
-    """An envelope that was read. Its tree may be changed in place: decryption does."""
+    """A parsed envelope. Its tree may be changed in place, as decryption does."""
 
     def __init__(self, root: etree._Element, version: str) -> None:
         self.root = root
@@ -85,7 +85,7 @@ class Envelope:
         return [] if header is None else header.findall(f"{{{space}}}{name}")
 
     def addressing(self, name: str) -> str | None:
-        """What a header of WS-Addressing says."""
+        """The text of a WS-Addressing header."""
         headers = self.headers(ADDRESSING, name)
         if not headers:
             return None
@@ -102,7 +102,7 @@ class Envelope:
         return None if content is None else alone(content)
 
     def must_understand(self, understood: Iterable[str]) -> str | None:
-        """A header block that is for us, must be understood, and is of none of these namespaces."""
+        """A mandatory header block for us in a namespace that is not understood; None if there is none."""
         known = tuple(f"{{{space}}}" for space in understood)
         role = "actor" if self.version == "1.1" else "role"
         for block in self.header if self.header is not None else ():
@@ -138,7 +138,7 @@ class Envelope:
 
 
 def read_envelope(data: bytes | str, charset: str | None = None) -> Envelope:
-    """The envelope that some bytes are; raises ``EnvelopeInvalid``."""
+    """Parse an envelope; raises ``EnvelopeInvalid``."""
     from lxml import etree
 
     try:
@@ -166,7 +166,7 @@ def read_envelope(data: bytes | str, charset: str | None = None) -> Envelope:
 
 
 def alone(element: etree._Element) -> str:
-    """An element as a document, with the namespaces it may need and without those of the envelope."""
+    """An element as a document, with the namespaces it needs and without those of the envelope."""
     from lxml import etree
 
     copied = etree.fromstring(etree.tostring(element, with_tail=False), parser())
@@ -192,7 +192,7 @@ def name_of(body: str) -> str:
 
 
 def written(version: str, headers: Sequence[str], body: str) -> str:
-    """An envelope around a message, or around nothing."""
+    """An envelope around a message, or an empty one."""
     head = f"<soap:Header>{''.join(headers)}</soap:Header>" if headers else ""
     inside = without_declaration(body) if body else ""
     return f'<soap:Envelope xmlns:soap="{SPACES[version]}">{head}<soap:Body>{inside}</soap:Body></soap:Envelope>'

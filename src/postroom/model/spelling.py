@@ -1,4 +1,4 @@
-"""Names that were misspelt: which of those that are there was meant, and how it is written."""
+"""Suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _SHORT = 4  # of so few letters only one may be wrong
 
 
 def close(name: str, known: Iterable[str], most: int = 1) -> list[str]:
-    """The names that are a slip or two away, the closest first. Large and small letters are the same."""
+    """Similar names, the closest first; case is ignored."""
     folded = name.casefold()
     near = []
     for place, candidate in enumerate(dict.fromkeys(known)):
@@ -20,18 +20,18 @@ def close(name: str, known: Iterable[str], most: int = 1) -> list[str]:
 
 
 def written(name: str) -> str:
-    """A name as a shell takes it: in quotes if it has blanks."""
+    """A name for a shell: quoted if it has blanks."""
     return shlex.quote(name) if " " in name else name
 
 
 def _allowed(one: str, other: str) -> int:
-    """How many slips make one name of another; never all of its letters."""
+    """The allowed edit distance of two names, less than their length."""
     longer = max(len(one), len(other))
     return min(1, longer - 1) if longer <= _SHORT else max(2, longer // 6)
 
 
 def _slips(one: str, other: str, most: int) -> int | None:
-    """How many letters are wrong, missing, too many, or swapped with their neighbour; None if more than ``most``."""
+    """The edit distance, with swaps of neighbours as one; None above ``most``."""
     if abs(len(one) - len(other)) > most:
         return None
     before: list[int] = []

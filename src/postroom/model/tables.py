@@ -20,7 +20,7 @@ _ABOUT = ("key", "queue", "created")
 
 
 class Table:
-    """Rows of messages as Arrow has them. Libraries that know Arrow (DuckDB, Polars) take it as it is."""
+    """Rows of messages in Arrow. DuckDB and Polars accept it directly."""
 
     def __init__(self, name: str, columns: Mapping[str, Sequence[Any]]) -> None:
         import pyarrow
@@ -68,7 +68,10 @@ def _library(name: str) -> Any:
 
 
 def table_of_messages(name: str, messages: Iterable[Message]) -> Table:
-    """A row for each message. If all of them are JSON objects, their members are columns; else there is the body."""
+    """A row for each message.
+
+    If all bodies are JSON objects, their members become columns; else there is a body column.
+    """
     sound = [message for message in messages if not message.corrupt]
     columns: dict[str, list[Any]] = {
         "key": [message.key for message in sound],
@@ -85,7 +88,7 @@ def table_of_messages(name: str, messages: Iterable[Message]) -> Table:
 
 
 def _array(values: Sequence[Any]) -> Any:
-    """A column of the one type that its values have; if they have several, of their texts."""
+    """A column with the common type of its values; with several types, their texts."""
     import pyarrow
 
     try:

@@ -1,6 +1,6 @@
-"""Bodies as values of Python types: dataclasses, TypedDicts, pydantic models, and what they are made of.
+"""Bodies as values of Python types: dataclasses, TypedDicts, pydantic models, and collections of them.
 
-``plain`` makes JSON of a value, ``fitted`` a value of JSON. What does not fit is refused with its place in the body.
+``plain`` converts a value to JSON, ``fitted`` JSON to a value. An error has its place in the body.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TEXTS: dict[type, Callable[[str], Any]] = {
 
 
 def types_within(kind: Any, known: set[Any] | None = None) -> set[Any]:
-    """The types that a type is made of, itself too; raises TypeError for one that no body can have."""
+    """The types inside a type, including itself; raises TypeError for one that bodies cannot have."""
     known = set() if known is None else known
     if kind in known:
         return known
@@ -60,7 +60,7 @@ def _parts(kind: Any) -> Iterable[Any]:
 
 
 def loosened(value: Any) -> Any:
-    """The same with floats for decimals, as JSON is read where no type is wanted."""
+    """The value with floats instead of decimals, as for untyped JSON."""
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, dict):
@@ -69,7 +69,7 @@ def loosened(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """What JSON has for a value that it does not know; for ``json.JSONEncoder``."""
+    """Convert a value that JSON does not know; for ``json.JSONEncoder``."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, Enum):
@@ -84,9 +84,9 @@ def plain(value: Any) -> Any:
 
 
 def fitted(value: Any, kind: Any, place: str = "") -> Any:
-    """A JSON value as one of a type, or a refusal that says where it is none.
+    """Convert a JSON value to a type; the error says where it does not fit.
 
-    Numbers with a point may come as decimals: then what is wanted as a decimal keeps all its digits.
+    Decimals in the input keep all digits where a decimal is wanted.
     """
     if kind in _ANYTHING:
         return loosened(value)
@@ -132,7 +132,7 @@ def _single(value: Any, kind: Any, place: str) -> Any:
 
 
 def _taken(kind: Any) -> dict[str, Any]:
-    """The types of what a dataclass is made from, by name."""
+    """The types of a dataclass's constructor parameters, by name."""
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind) if field.init}
 
@@ -195,7 +195,7 @@ def _mapping(value: Any, kinds: tuple[Any, ...], place: str) -> dict[str, Any]:
 
 
 def _name(name: str, kind: Any, place: str) -> Any:
-    """JSON has names of members as texts, also where they were numbers."""
+    """Convert a member name, which is text in JSON, to a key type such as a number."""
     if kind is not int:
         return fitted(name, kind, place)
     try:

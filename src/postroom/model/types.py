@@ -117,9 +117,9 @@ _NAME = re.compile(r"[A-Za-z_](?:[A-Za-z0-9 ._-]*[A-Za-z0-9._-])?")
 
 
 def scalars(kind: Kind, given: Any) -> tuple[Scalar, ...]:
-    """What a field holds, read as values of a kind; what cannot be read so is not there.
+    """The values of a field converted to a kind; values that cannot be converted are left out.
 
-    For fields whose kind has changed since: a number that was a text is the same number.
+    For fields whose kind has changed since.
     """
     items = given if isinstance(given, list) else [] if given is None or given == "" else [given]
     parts: list[Scalar] = []
@@ -138,7 +138,7 @@ def element_name(name: str) -> str:
 
 
 def plain(value: FieldValue) -> Any:
-    """A field's value as JSON holds it; what JSON cannot say exactly becomes a string."""
+    """A field's value for JSON; values that JSON cannot represent exactly become strings."""
     if isinstance(value, tuple):
         return [plain(item) for item in value]
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -147,14 +147,14 @@ def plain(value: FieldValue) -> Any:
 
 
 def text(value: FieldValue) -> str:
-    """A field's value as XML and lines hold it."""
+    """A field's value as text for XML and lines."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(plain(value))
 
 
 def _string(given: Any) -> str:
-    """A field holds only what can stand in XML, so that all views can carry it."""
+    """A string; raises for characters that XML does not allow, so that all views can have it."""
     if not isinstance(given, str) or not in_xml(given):
         raise TypeError
     return given
@@ -169,7 +169,7 @@ def _int(given: Any) -> int:
 
 
 def _decimal(given: Any) -> Decimal:
-    """Digits and a point, as XML has decimals; a number of JSON with an exponent is written out."""
+    """A decimal in XML's notation; a JSON exponent is expanded."""
     if isinstance(given, str):
         return Decimal(_like(_DECIMAL, given))
     if isinstance(given, bool) or not isinstance(given, (int, float, Decimal)):
@@ -205,7 +205,7 @@ def _key(given: Any) -> str:
 
 
 def _like(pattern: re.Pattern[str], given: str) -> str:
-    """One way to write a value, the same in every view; Python alone would take underscores and week dates."""
+    """Raise unless a value has the canonical notation; Python alone would accept underscores and week dates."""
     if not pattern.fullmatch(given):
         raise ValueError
     return given

@@ -52,7 +52,7 @@ def as_xml(values: dict[str, FieldValue], type: MessageType) -> str:
 
 
 def as_lines(values: dict[str, FieldValue]) -> list[str]:
-    """``Field: value``, a line a field; a list is one line a value. A line that goes on the one before is indented."""
+    """``Field: value``, one line per field, or per value of a list. Continuation lines are indented."""
     shown = []
     for name, value in values.items():
         for item in value if isinstance(value, tuple) else () if value is None else (value,):
@@ -62,7 +62,7 @@ def as_lines(values: dict[str, FieldValue]) -> list[str]:
 
 
 def _by_name(given: dict[str, Any], type: MessageType) -> dict[str, Any]:
-    """A JSON object by the names of fields; one with blanks may have ``_`` for them, as events and SQL must."""
+    """A JSON object by field name; names may have ``_`` for blanks, as events and SQL need."""
     names = {field.element: field.name for field in type.fields if field.element != field.name}
     if not names.keys() & given.keys():
         return given

@@ -1,4 +1,4 @@
-"""The words of a definition text with their places, and a reader that takes them one by one."""
+"""Tokens of a definition text with their places, and a reader that takes them one by one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ END = "end"  # the kind of the last word, which stands for the end of the text
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A piece of the text, and where it stands. The language says which kinds there are."""
+    """A token and its place; its language defines the kinds."""
 
     kind: str
     text: str
@@ -27,10 +27,10 @@ class Word:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """How a language divides its text into words.
+    """How a language splits its text into tokens.
 
-    ``pieces`` has one named group for each kind of word, and one named ``blank`` for what only separates them.
-    ``unclosed`` tells, by a character that begins a word, what is wrong if the word does not end.
+    ``pieces`` has one named group for each kind of token, and one named ``blank`` for separators. ``unclosed`` has, by
+    first character, the error for a token that does not end.
     """
 
     pieces: re.Pattern[str]
@@ -38,7 +38,7 @@ class Lexicon:
     unclosed: Mapping[str, str]
 
     def words(self, text: str, file: str) -> Iterator[Word]:
-        """The words, then one for the end; raises where the text is not in the language."""
+        """The tokens, then an end token; raises for text that is no token."""
         at, line, line_start = 0, 1, 0
         while at < len(text):
             match = self.pieces.match(text, at)
@@ -60,7 +60,7 @@ class Lexicon:
 
 
 class WordReader:
-    """Takes words one by one; the next two can be looked at. Behind the end there is always the end."""
+    """Takes tokens one by one, with a lookahead of two. After the last comes the end token, again and again."""
 
     def __init__(self, words: Iterator[Word]) -> None:
         self._words = words

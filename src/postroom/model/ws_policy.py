@@ -1,7 +1,6 @@
-"""Policy files of Web Services: what WS-SecurityPolicy and WS-RM Policy ask for, or why it cannot be given.
+"""Policy files of Web Services: what WS-SecurityPolicy and WS-RM Policy require, or why it is not supported.
 
-An assertion that is not understood is refused: a message that is not protected as a policy says must not go out, and
-none must come in.
+Unknown assertions are refused, so that no message without the required protection is sent or accepted.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ SUITES = {"Basic256Sha256": 256, "Basic128Sha256": 128}
 
 @dataclass(frozen=True, slots=True)
 class SecurityPolicy:
-    """What a message has: in a request, and but for the token in its answer, too."""
+    """The protection of a request, and except for the token of its answer, too."""
 
     timestamp: bool = False
     username: str = ""  # "text" or "digest"
@@ -48,7 +47,7 @@ class SecurityPolicy:
     https: bool = False
 
     def settings(self) -> list[str]:
-        """What an endpoint must have for it."""
+        """The settings that an endpoint needs for it."""
         needed = ["wss-username", "wss-password"] if self.username else []
         if self.sign:
             needed += ["wss-certificate"]
@@ -57,7 +56,7 @@ class SecurityPolicy:
 
 @lru_cache(maxsize=64)
 def security_policy(text: str, file: str) -> SecurityPolicy:
-    """What a policy asks for; raises ``Unusable``."""
+    """Parse a policy; raises ``Unusable``."""
     terms: dict[str, object] = {}
     _assertions(_policy(text, file), terms, file)
     made = SecurityPolicy(**{field.name: terms[field.name] for field in fields(SecurityPolicy) if field.name in terms})  # type: ignore[arg-type]  # as they were read
@@ -69,7 +68,7 @@ def security_policy(text: str, file: str) -> SecurityPolicy:
 
 
 def check_reliable_policy(text: str, file: str) -> None:
-    """Refuses a policy of reliable messaging that asks for more than each message once and in order."""
+    """Raise for a reliable messaging policy that requires more than exactly once and in order."""
     for element in _policy(text, file).iter():
         if not isinstance(element.tag, str):
             continue

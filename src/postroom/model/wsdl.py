@@ -1,7 +1,7 @@
-"""Interfaces of Web Services (WSDL 1.1): which messages go to a port and come back, and the schema they fit.
+"""Interfaces of Web Services (WSDL 1.1): the messages of a port and their schema.
 
-The files are read when a program is loaded, from beside it, and kept as one text. zeep reads what they mean; nothing
-here opens a file or a connection. Messages are XML already, so they are checked by the schema and not converted.
+Files are read when a program is loaded, and stored as one text. zeep parses them; nothing here opens a file or a
+connection. Messages are XML, so they are validated and not converted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Unusable(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What is sent and what comes back; names of elements are ``{namespace}name``."""
+    """Input, output and faults; names of elements are ``{namespace}name``."""
 
     name: str
     action: str
@@ -63,14 +63,14 @@ class Contract:
         return self.operations.get(element)
 
     def answers(self) -> dict[str, bool]:
-        """The elements that may be an answer, and whether each is a fault."""
+        """The elements of answers, and whether each is a fault."""
         outputs = {operation.output: False for operation in self.operations.values() if operation.output}
         faults = {name: True for operation in self.operations.values() for name in operation.faults}
         return {**faults, **outputs}
 
 
 def gathered_wsdl(text: str, name: str, read: Callable[[str], str]) -> str:
-    """An interface with all that it imports, as one text; ``read`` gives the text of a file beside it."""
+    """A WSDL with all that it imports, as one text; ``read`` returns the text of a file beside it."""
     too_many = Unusable(f"{name} has more than {SCHEMA_FILES_MAX} files")
     return json.dumps([name, collected(text, name, _imported, read, too_many)], ensure_ascii=False)
 
@@ -85,7 +85,7 @@ def _imported(text: str, file: str) -> Iterator[str]:
 
 
 def tree_of(text: str, file: str) -> etree._Element:
-    """The tree of a harmless document; raises ``Unusable``."""
+    """Parse a harmless document; raises ``Unusable``."""
     try:
         return root_of(text, file)
     except SchemaMalformed as error:
@@ -100,7 +100,7 @@ def _locations(root: etree._Element) -> Iterator[tuple[etree._Element, str]]:
 
 @lru_cache(maxsize=64)
 def contract_of(text: str, port: str) -> Contract:
-    """What the interface says of one port; raises ``Unusable``."""
+    """The contract of one port; raises ``Unusable``."""
     document = _document(text)
     ports = {name: (service, bound) for service in document.services.values() for name, bound in service.ports.items()}
     if port not in ports:
@@ -132,7 +132,7 @@ def contract_of(text: str, port: str) -> Contract:
 
 
 class _Memory:
-    """The files of an interface, for zeep."""
+    """Serves the files of a WSDL to zeep from memory."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
         self._files = files
@@ -159,7 +159,7 @@ def _document(text: str) -> Any:
 
 
 def _check_uses(text: str, binding: str) -> None:
-    """Refuses what would be sent other than the interface says: encoded values, and headers of its own."""
+    """Raise for encoded values and header parts, which are not supported."""
     _, files = json.loads(text)
     local = binding.partition("}")[2]
     for file, source in files.items():
@@ -192,7 +192,7 @@ def _operation(operation: Any, wrappers: dict[str, str]) -> Operation:
 
 
 def _element(operation: Any, message: Any) -> str:
-    """The one element that a message is."""
+    """The element of a message."""
     parts = list(message.parts.values())
     if len(parts) != 1 or parts[0].element is None:
         what = f"the message {message.name.localname} has {len(parts)} parts"
@@ -203,7 +203,7 @@ def _element(operation: Any, message: Any) -> str:
 
 
 def _wrapper(operation: Any, name: str, message: Any) -> str:
-    """The element that has the parts of a message in style rpc."""
+    """The wrapper element of an rpc-style message."""
     parts = []
     for part, content in message.parts.items():
         if content.type is None:
@@ -218,7 +218,7 @@ def _wrapper(operation: Any, name: str, message: Any) -> str:
 
 
 def _schema(text: str, wrappers: Mapping[str, str]) -> str:
-    """All types of an interface as one schema: its own, those of other files, and the wrappers of style rpc."""
+    """All types of a WSDL as one schema: its own, those of other files, and rpc wrappers."""
     from lxml import etree
 
     _, files = json.loads(text)
@@ -253,7 +253,7 @@ def _schema(text: str, wrappers: Mapping[str, str]) -> str:
 
 
 def published(text: str, port: str, address: str, part: str | None) -> str | None:
-    """A file of an interface as partners get it: with our address at a port, and others at ours; None if it is none."""
+    """A file of a WSDL for partners, with our address; None if there is no such file."""
     from lxml import etree
 
     main, files = json.loads(text)

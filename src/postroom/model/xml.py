@@ -1,8 +1,7 @@
-"""XML is read here alone.
+"""Safe parsing of XML, in one place.
 
-A body is checked by an expat parser that refuses what an attacker needs before it can cost anything: DOCTYPE (and
-with it entities and external references), deep nesting, and elements with very many attributes. The text itself is
-stored as it came.
+An expat parser refuses attacks early: DOCTYPE (and so entities and external references), deep nesting, and very many
+attributes. The text itself is stored unchanged.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def check_xml(text: str) -> None:
 
 
 def is_harmless(text: str) -> bool:
-    """Whether ``text`` is surely a document that :func:`check_xml` takes; of a large one that is not said."""
+    """Whether ``text`` certainly passes :func:`check_xml`; always False for a large one."""
     if text.count("<") > BODY_DEPTH_MAX or text.count("=") > XML_ATTRIBUTES_MAX or "<!DOCTYPE" in text:
         return False
     try:
@@ -73,6 +72,6 @@ def _position(parser: expat.XMLParserType) -> str:
 
 
 def parse_xml(text: str) -> ElementTree.Element:
-    """The element tree of a document, checked first."""
+    """Check a document and parse it into an element tree."""
     check_xml(text)
     return ElementTree.fromstring(text)

@@ -1,4 +1,4 @@
-"""Text on its way into an XML document: escaped, or a whole document as a part of another."""
+"""Embeds text in XML: escaped, or a whole document as a part of another."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _NOT_IN_XML = "[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # to c
 
 
 def in_xml(text: str) -> bool:
-    """Whether every character can stand in XML."""
+    """Whether XML allows every character."""
     return (text.isascii() and text.isprintable()) or re.search(_NOT_IN_XML, text) is None
 
 
@@ -20,7 +20,7 @@ def without_declaration(body: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text between tags. What XML cannot hold is shown as the replacement character."""
+    """Escaped text. Characters that XML does not allow become replacement characters."""
     # A parser reads a bare carriage return as a line end.
     safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#13;")
     return safe if safe.isascii() and safe.isprintable() else re.sub(_NOT_IN_XML, "\ufffd", safe)

@@ -1,4 +1,4 @@
-"""From what a user wrote to queues: a physical name, or a symbolic path of one to four names from the top."""
+"""Resolves references to queues: a physical name, or a symbolic path of one to four names."""
 
 from __future__ import annotations
 
@@ -19,11 +19,8 @@ PRINCIPAL = "queue"  # the kind of principal that a level with a password is
 
 @lru_cache(maxsize=4096)
 def names_of(given: Names) -> Names:
-    """``("A", "B")`` and ``("A/B",)`` are the same path; blanks on the right of a name do not count.
-
-    A COBOL program fills the names of levels that it does not specify with blanks, so blank names at the end do not
-    count either.
-    """
+    """``("A", "B")`` and ``("A/B",)`` are the same path; trailing blanks and blank names at the end are ignored,
+    because COBOL programs fill unused levels with blanks."""
     written = "/".join(given).split("/") if given else []
     while len(written) > 1 and written[-1] and not written[-1].strip(" "):
         written.pop()
@@ -39,7 +36,7 @@ def names_of(given: Names) -> Names:
 
 
 def said(queue: str | Sequence[str]) -> Names:
-    """A queue as a caller says it: by one name, or by several."""
+    """A reference given as one name or several."""
     return (queue,) if isinstance(queue, str) else tuple(queue)
 
 
@@ -48,7 +45,7 @@ def shown(names: Names) -> str:
 
 
 def queues_of(tx: Transaction, names: Names) -> list[Queue]:
-    """Every queue that a reference means, left to right; a higher level means all below it."""
+    """The queues of a reference, left to right; a higher level stands for all below it."""
     if len(names) == 1:
         queue = tx.queues.named_to_read(names[0])
         if queue is not None and not queue.retired:
@@ -60,7 +57,7 @@ def queues_of(tx: Transaction, names: Names) -> list[Queue]:
 
 
 def queues_even_retired(tx: Transaction, names: Names) -> list[Queue]:
-    """As ``queues_of``, and also one that left the tree: its history can still be read by its physical name."""
+    """Like ``queues_of``, with retired queues, whose history can still be read by physical name."""
     if len(names) == 1:
         queue = tx.queues.named_to_read(names[0])
         if queue is not None:
@@ -69,7 +66,7 @@ def queues_even_retired(tx: Transaction, names: Names) -> list[Queue]:
 
 
 def one_queue(tx: Transaction, names: Names) -> Queue:
-    """The single queue that a send needs, its row locked for this transaction."""
+    """The single queue for a send, its row locked for this transaction."""
     if len(names) == 1:
         queue = tx.queues.named(names[0])
         if queue is not None and not queue.retired:
@@ -81,7 +78,7 @@ def one_queue(tx: Transaction, names: Names) -> Queue:
 
 
 def one_to_read(tx: Transaction, names: Names) -> Queue:
-    """The same, for someone who only looks."""
+    """The single queue for reading, without a lock."""
     queues = queues_of(tx, names)
     if len(queues) > 1 or "/".join(names) not in (queues[0].path, queues[0].name):
         raise QueueNotSingle(queue=shown(names), below=", ".join(f"{q.name} ({shown(q.names)})" for q in queues[:8]))
@@ -89,12 +86,15 @@ def one_to_read(tx: Transaction, names: Names) -> Queue:
 
 
 def live(tx: Transaction, target: Queue, names: Names) -> Queue:
-    """A queue that was found, locked for this transaction; while we waited for the lock it may have left the tree."""
+    """Lock a queue that was found; raises if it was retired meanwhile."""
     return unowned(_present(tx, target, names))
 
 
 def holdable(tx: Transaction, target: Queue, names: Names) -> Queue:
-    """The same to be held: operators may keep spheres from beginning, and from being undone."""
+    """Lock a queue to hold it.
+
+    Queues of spheres are allowed: a hold keeps spheres from starting, or from being undone.
+    """
     queue = _present(tx, target, names)
     return queue if queue.kind in (STATE, UNDO) else unowned(queue)
 
@@ -112,7 +112,7 @@ _OWNERS = {STATE: "a machine of states, which moves its messages", UNDO: _SPHERE
 
 
 def unowned(queue: Queue) -> Queue:
-    """A queue that anyone may change; a station's database and its mailbox are its own, and so are the spheres'."""
+    """Raise for queues that belong to a station or to spheres: only these change them."""
     if queue.kind in OWNED:
         raise QueueOwned(queue=queue.name, owner=_OWNERS.get(queue.kind, _STATION))
     return queue
@@ -128,7 +128,7 @@ def keyed_level(tx: Transaction, path: str) -> str | None:
 
 
 def path_of(tx: Transaction, names: Names) -> str:
-    """The symbolic path of a reference: where its password is written."""
+    """The symbolic path of a reference, where its password is stored."""
     if len(names) == 1:
         queue = tx.queues.named_to_read(names[0])
         if queue is not None and not queue.retired:
@@ -137,7 +137,7 @@ def path_of(tx: Transaction, names: Names) -> str:
 
 
 def unknown(tx: Transaction, names: Names) -> QueueUnknown:
-    """The error for a reference that means nothing, with what the user may have meant."""
+    """The error for an unknown reference, with suggestions."""
     known = tx.queues.names()
     if not known:
         return QueueUnknown(queue=typed_names(names), nearest=no_queues(tx))
@@ -149,12 +149,12 @@ def unknown(tx: Transaction, names: Names) -> QueueUnknown:
 
 
 def typed_names(names: Names) -> str:
-    """A path as it is typed: a name that has blanks is in quotes."""
+    """A path as typed: names with blanks are quoted."""
     return " ".join(map(written, names))
 
 
 def no_queues(tx: Transaction) -> str:
-    """What to do in a room without queues. It may be another than was meant, so it says which it is."""
+    """Advice for a room without queues; it names the room, which may be the wrong one."""
     return (
         f": the room {tx.session.place} has no queues yet. "
         "Load a description (postroom load FILE.qdl) or make one (postroom queue create NAME)"
@@ -162,14 +162,14 @@ def no_queues(tx: Transaction) -> str:
 
 
 def receivable(tx: Transaction) -> list[str]:
-    """Top levels and queues that anyone may receive from, as they are typed; those where messages wait first."""
+    """Top levels and queues that can be received from, as typed; those with messages first."""
     queues = [queue for queue in tx.queues.all() if queue.kind not in CLOSED and queue.name != SYSTEM_ERRORS]
     waiting = sorted(queues, key=lambda queue: not queue.unprocessed)
     return list(dict.fromkeys(written(queue.names[0]) for queue in waiting))
 
 
 def _likely(names: Names, known: list[tuple[str, str]]) -> list[str]:
-    """Up to three references that may have been meant: those that end in the same name, and those that are close."""
+    """Up to three suggestions: references with the same last name, and similar ones."""
     paths = [tuple(path.split("/")) for _, path in known]
     inner = {typed_names(path) for path in paths if path[-1] == names[-1]}
     levels = {path[:depth] for path in paths for depth in range(1, len(path) + 1)}

@@ -1,4 +1,4 @@
-"""Queues without a description: make, remove, set the mode and the password."""
+"""Administers queues without a description: create, remove, mode and password."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Administration:
     def create(
         self, name: str, *, keep_processed: bool = True, password: str | None = None, exist_ok: bool = False
     ) -> None:
-        """Make one queue by name. A name that is taken is an error, unless ``exist_ok`` and it is such a queue."""
+        """Make one queue by name. Raises if the name is taken, unless ``exist_ok`` and it is such a queue."""
         check_queue_name(name)
         secret = None if password is None else hash_password(checked_password(password))
 
@@ -68,7 +68,7 @@ class Administration:
         self._store.transact("create-queue", work)
 
     def remove(self, name: str) -> None:
-        """Take a queue out of use. Unprocessed messages keep it; its history stays readable."""
+        """Retire a queue; raises while it has unprocessed messages. Its history stays readable."""
 
         def work(tx: Transaction) -> None:
             queue = one_queue(tx, names_of((name,)))
@@ -105,10 +105,10 @@ class Administration:
         return self._store.transact("mode", work)
 
     def set_password(self, queue: Names, password: str, *, old: str | None = None) -> None:
-        """Give a queue or level its password. Whoever may hold it now must be shown to agree.
+        """Set the password of a queue or level.
 
-        That is the password set already, or else that of the nearest level above: a hold from above must not be lifted
-        by someone who gives the queue a password of their own.
+        ``old`` is its current password, or else that of the nearest level above: otherwise anyone could lift a hold
+        from above by setting a password.
         """
         names = names_of(queue)
         checked_password(password)

@@ -1,4 +1,4 @@
-"""Looking at the messages that a selector means, without receiving them."""
+"""Browses the messages that match a selector, without receiving them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from postroom.store.kernel.transaction import Transaction
 
 
 def browse(store: Store, queue: Names, where: Selector, limit: int | None) -> Listing:
-    """The messages that wait and are meant, in the order in which they are received; nothing is released.
+    """The matching messages in the order of delivery; nothing is received.
 
-    Behind them come those that wait for an earlier one of the same key.
-
-    It is found by entries if someone has received by these properties before; else by reading all that waits.
+    Those blocked by an earlier one of the same key come last. It uses an index if someone has received by these
+    properties before; else it scans the queue.
     """
     if limit is not None and limit < 1:
         raise ArgumentInvalid(argument="limit", why="at least 1")
@@ -45,7 +44,7 @@ def _chosen(store: Store, queues: Sequence[Queue], where: Selector, limit: int |
 
 
 def _keys(queue: Queue, where: Selector, limit: int | None, tx: Transaction) -> tuple[list[int], set[int]]:
-    """Those that can be given out, in that order; behind them those that wait for an earlier one of the same key."""
+    """The keys that can be delivered, in order; then those blocked by an earlier one of the same key."""
     known = tx.selections.names(queue)
     keys = [stored.key for stored in islice(selecting.wanted(tx, queue, where, known), limit)]
     behind = islice(selecting.blocked(tx, queue, where), None if limit is None else limit - len(keys))

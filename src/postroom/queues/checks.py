@@ -153,7 +153,7 @@ CHECKS: tuple[Check, ...] = (
 
 
 def check(entries: Entries) -> None:
-    """Raise if any rule is broken, with every place where one is."""
+    """Raise with all broken rules and their places."""
     problems = [
         Problem(entry.position, what, rule.__name__.replace("_", "-"))
         for rule in CHECKS

@@ -5,8 +5,8 @@
     01 OUTPUT-QUEUE (OQ3)
     99
 
-The text is free-form: blanks and line ends only separate words. Keywords may be in either case; a line that starts
-with ``*`` is a comment. Reading ends at level 99. The rules of the language are in ``checks.py``.
+The text is free-form: blanks and line ends only separate words. Keywords may be in either case; a line that starts with
+``*`` is a comment. Reading ends at level 99. The rules of the language are in ``checks.py``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ END_LEVEL = 99
 
 
 class PolicyClause(NamedTuple):
-    """A clause on how messages are delivered."""
+    """A clause on delivery."""
 
     name: str  # of the field of ``Policy``
     expected: str
@@ -86,7 +86,7 @@ def fail(position: Position, what: str, rule: str) -> NoReturn:
 
 
 def parse(text: str, file: str) -> tuple[Entry, ...]:
-    """The entries of a description; the first thing that is not in the language is an error."""
+    """The entries of a description; raises at the first syntax error."""
     if len(text) > DESCRIPTION_BYTES_MAX:
         fail(Position(file, 1), f"the description is longer than {DESCRIPTION_BYTES_MAX} characters", "size")
     return tuple(_Reader(LEXICON.words(text, file)).entries())
@@ -157,7 +157,7 @@ class _Reader(WordReader):
         fail(word.position, f"PASSWORD IS, COMMAND LINE IS or TIMEOUT IS is expected, not {word.text}", "syntax")
 
     def _policy(self, clause: PolicyClause) -> tuple[str, str]:
-        """A clause on how messages are delivered: its name, and what it says."""
+        """A clause on delivery: name and value."""
         self._keyword("IS")
         if clause.quoted:
             return clause.name, self._string(clause.expected)

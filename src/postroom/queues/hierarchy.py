@@ -27,7 +27,7 @@ _PREFIXES = {"input": "INP_", "output": "OUT_"}
 
 
 def _prove(changes: Mapping[str, str], current: CurrentPassword) -> None:
-    """Raise unless the current password is given for each path in ``changes``, which has their hashes."""
+    """Raise unless the current password is given for each path in ``changes``, which has the hashes."""
     if not changes:
         return
     if current is None:
@@ -72,10 +72,10 @@ def levels_of(entries: Sequence[Entry]) -> list[Level]:
 
 
 class TreeLoad(Load):
-    """Makes a description the room's tree of queues.
+    """Loads a description as the room's tree of queues.
 
-    Queues that stay keep their physical names, messages, holds and modes. A queue that is not in the description goes
-    if it has no unprocessed message; otherwise the whole load is refused.
+    Queues that stay keep their physical names, messages, holds and modes. A queue that is not in the description is
+    retired if it has no unprocessed message; otherwise the whole load is refused.
     """
 
     def __init__(self, store: Store, entries: Sequence[Entry], terms: Terms) -> None:
@@ -107,7 +107,7 @@ class TreeLoad(Load):
 
 
 def read(tx: Transaction, version: int | None = None) -> list[Level]:
-    """The tree in force, or that of a version."""
+    """The current tree, or that of a version."""
     return [
         Level(
             definition.name,
@@ -125,13 +125,13 @@ def read(tx: Transaction, version: int | None = None) -> list[Level]:
 
 
 def description(tx: Transaction, version: int | None = None) -> str:
-    """The tree in force, or that of a version, as a description; nothing if there is none."""
+    """The current tree, or that of a version, as a description; empty if there is none."""
     levels = read(tx, version)
     return printed(levels, tx.principals.secrets(PRINCIPAL)) if levels else ""
 
 
 def printed(levels: Sequence[Level], secrets: dict[str, str]) -> str:
-    """The description of a tree. Passwords appear as their hashes: what is not stored cannot be printed."""
+    """The description of a tree. Passwords appear as hashes, because only hashes are stored."""
     lines = []
     for level in levels:
         clause = "OUTPUT-QUEUE" if level.role == "output" else _CLAUSES[level.level]
@@ -197,7 +197,7 @@ def _evolve_queues(
 
 
 def _set_policies(tx: Transaction, levels: Sequence[Level]) -> None:
-    """What the description says holds. A policy that it never spoke of, set by command, stays."""
+    """Set the policies of the description. Policies set by command, on which it has nothing, stay."""
     before = {definition.name: definition.body for definition in tx.definitions.of_kind(LEVEL)}
     declared = {path: body.get("policy") for path, body in before.items()}
     written = {level.path: level.policy for level in levels}
@@ -212,12 +212,12 @@ def _set_policies(tx: Transaction, levels: Sequence[Level]) -> None:
 
 
 def _nearest(path: str, of: Mapping[str, T | None]) -> T | None:
-    """What holds for a path: what was said there, else at the nearest level above."""
+    """The setting of a path, inherited from the nearest level above."""
     return next((value for place in (path, *_above(path)) if (value := of.get(place)) is not None), None)
 
 
 def _next_number(present: dict[tuple[str, str], Queue], kind: str) -> int:
-    """After the highest that was ever given: a program that remembers a physical name must not meet another queue."""
+    """The next number, never reused: a program that remembers a physical name must not reach another queue."""
     return max((int(queue.name[4:]) + 1 for (its, _), queue in present.items() if its == kind), default=0)
 
 
@@ -238,10 +238,10 @@ def _retire(tx: Transaction, stale: Queue) -> str:
 
 
 def _changes(tx: Transaction, levels: Sequence[Level], hashes: Mapping[str, str]) -> dict[str, str]:
-    """Each path whose password would be another or none, with the hash of the one that must be shown for it.
+    """The paths whose password changes or is removed, with the hash of the current one that is required.
 
-    That is its own; for a level that has been there without one, that of the nearest level above, as for the command
-    that sets a password: a hold from above must not be lifted by someone who gives a queue a password of their own.
+    For an existing level without one it is that of the nearest level above: otherwise anyone could lift a hold from
+    above by setting a password.
     """
     secrets = tx.principals.secrets(PRINCIPAL)
     before = {definition.name: definition.body for definition in tx.definitions.of_kind(LEVEL)}
@@ -267,12 +267,12 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _typed(path: str) -> str:
-    """A path as it is typed."""
+    """A path as typed."""
     return path.replace("/", " ")
 
 
 def _set_passwords(tx: Transaction, levels: Sequence[Level], hashes: dict[str, str]) -> None:
-    """What the description says holds. What it never said, such as a password set by command, stays."""
+    """Set the passwords of the description. Those set by command, on which it has nothing, stay."""
     before = {definition.name: definition.body for definition in tx.definitions.of_kind(LEVEL)}
     now = {level.path for level in levels}
     for path, secret in hashes.items():

@@ -1,4 +1,4 @@
-"""Holding queues, and taking them off hold: who knows the password of a level may."""
+"""Holds and releases queues, by the password of a level."""
 
 from __future__ import annotations
 
@@ -27,13 +27,12 @@ Password = str | Callable[[], str]
 
 
 class HoldVerbs(QueueUser):
-    """The verb that holds, and releases."""
+    """The verbs hold and release."""
 
     def hold(self, queue: Names, wanted: Hold, password: Password) -> Held:
-        """Put queues on hold, or take them off it.
+        """Put queues on hold, or release them.
 
-        A password that is given is checked before all else. One that must be asked for is asked for only if
-        something would change.
+        A given password is always checked; a function is called for it only if something would change.
         """
         names = names_of(queue)
         secret = self._secret(names, wanted, password)
@@ -42,9 +41,9 @@ class HoldVerbs(QueueUser):
         return self._store.transact("hold", lambda tx: Held(self._held(tx, names, wanted, secret)))
 
     def hold_each(self, queues: Sequence[Names], wanted: Hold, password: str) -> list[str]:
-        """Hold or release several destinations in one commit, as COBOL does; answers with the status of each.
+        """Hold or release several destinations in one commit, as COBOL does; returns the status of each.
 
-        Nothing is done if the password is wrong for one of them.
+        Does nothing if the password is wrong for one of them.
         """
         keys, secrets = list[str](), dict[Names, str]()
         for names in map(names_of, queues):
@@ -63,7 +62,7 @@ class HoldVerbs(QueueUser):
         return keys
 
     def _secret(self, names: Names, wanted: Hold, password: Password) -> str | None:
-        """What the password was checked against; None if there is nothing to do."""
+        """The hash that the password was checked against; None if there is nothing to do."""
 
         def look(tx: Transaction) -> tuple[bool, str | None, str | None]:
             queues = locks.unlocked(tx, queues_of(tx, names))
@@ -84,7 +83,7 @@ class HoldVerbs(QueueUser):
         return None if already else secret
 
     def _held(self, tx: Transaction, names: Names, wanted: Hold, secret: str) -> tuple[str, ...]:
-        """The queues that were changed."""
+        """Change the queues; returns the changed ones."""
         if tx.principals.secret(PRINCIPAL, path_of(tx, names)) != secret:
             raise PasswordWrong(queue=shown(names), source="")  # it was changed while we checked
         changed = []

@@ -1,4 +1,4 @@
-"""Keeps leases alive while the work on their messages takes long: one thread for all of a room."""
+"""Extends leases during long work: one thread for all of a room."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Keeper:
 
     @contextmanager
     def keeping(self, message: LeasedMessage) -> Iterator[None]:
-        """Its lease does not run out inside, as long as this process and its store work."""
+        """In this block the lease does not expire, as long as this process and its store work."""
         with self._changed:
             self._kept[message.lease] = message
             if self._thread is None:

@@ -1,4 +1,4 @@
-"""A message that is leased: its receiver ends the lease, or time does."""
+"""A leased message: its receiver ends the lease, or it times out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from postroom.queues import status
 
 
 class Leases(Protocol):
-    """Where a lease is ended or extended: ``leasing.py``, or a server."""
+    """Where leases are ended or extended: ``leasing.py``, or a server."""
 
     def done(self, fence: int) -> None: ...
     def release(self, fence: int, delay: float = 0.0) -> None: ...
@@ -24,7 +24,7 @@ class Leases(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LeaseShown:
-    """A lease as it stands: of which message, and who has it until when."""
+    """A lease: its message, its owner, and its end."""
 
     lease: int
     key: str
@@ -43,7 +43,7 @@ class LeaseShown:
 
 @check_methods
 class LeasedMessage(Message):
-    """A message that was received for a time. It stays in its queue until the lease has ended."""
+    """A leased message. It stays in its queue until the lease ends."""
 
     __slots__ = ("_leasing", "_until", "attempts", "ended", "lease", "seconds")
 
@@ -64,23 +64,23 @@ class LeasedMessage(Message):
         return to_datetime(self._until)
 
     def done(self) -> None:
-        """The work is done: the message is processed. Raises ``LeaseOver`` if the lease was lost."""
+        """Acknowledge: the message is processed. Raises ``LeaseOver`` if the lease was lost."""
         self._leasing.done(self.lease)
         self.ended = True
 
     def release(self, delay: float = 0.0) -> None:
-        """Give it back unworked, to its place: at once, or after ``delay`` seconds. It counts as no attempt."""
+        """Return the message to its place, at once or after ``delay`` seconds. It counts as no attempt."""
         self._leasing.release(self.lease, delay)
         self.ended = True
 
     def extend(self, seconds: float | None = None) -> None:
-        """Let the lease end so many seconds from now; by default as long as it was given for."""
+        """Extend the lease: it ends so many seconds from now; by default the time that it was given for."""
         self._until = self._leasing.extend([self.lease], self.seconds if seconds is None else seconds)
 
     def fail(self, reason: str, *, final: bool = False) -> str | None:
-        """This attempt has failed: the message waits for the next one, or goes to the dead letters after the last.
+        """Fail this attempt: the message waits for the next one, or becomes a dead letter after the last.
 
-        ``final`` makes it the last. Answers with the queue of dead letters, if the message went there.
+        ``final`` makes it the last. Returns the queue of dead letters, if the message went there.
         """
         buried = self._leasing.fail(self.lease, reason, final=final)
         self.ended = True
@@ -96,7 +96,7 @@ class LeasedMessage(Message):
 
 
 class Leased(NamedTuple):
-    """A message that was leased; the result is false if there was none."""
+    """What a receive with a lease returns; false if there was no message."""
 
     message: LeasedMessage | None
     status: str = status.DONE

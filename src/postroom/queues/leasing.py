@@ -1,7 +1,7 @@
-"""Leased receives: a message is given out for a time, and is processed only when its receiver says that it is done.
+"""Leased receives: a message is delivered for a limited time, and is processed only when its receiver acknowledges it.
 
-Until then it keeps its place in its queue. When the lease ends, or the process that has it, the next who comes by
-gives the message back. Each verb is one transaction.
+Until then it keeps its place in its queue. When the lease times out, or its process ends, the next receiver makes the
+message available again. Each verb is one transaction.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ NOBODY = ""  # has a lease that only its time ends: a command ends long before i
 
 
 def _bind_nothing(message: Message) -> None:
-    """For those who only look after queues."""
+    """Does nothing; for users without spheres."""
 
 
 class Asked(NamedTuple):
-    """What someone wants to be leased."""
+    """The arguments of a leased receive."""
 
     names: Names
     seconds: float | None  # None: as long as the queue's policy says
@@ -60,7 +60,7 @@ class Asked(NamedTuple):
 
 @dataclass
 class _Look:
-    """What a look has found beside messages."""
+    """What an attempt has found besides messages."""
 
     pauses: list[float] = field(default_factory=list)  # how long nothing can happen that wakes nobody
     line: int | None = None  # the one queue that it was
@@ -72,7 +72,7 @@ class _Look:
 
 
 class Ended(NamedTuple):
-    """The end of a lease: the work is done, or this attempt has failed."""
+    """The end of a lease: acknowledged or failed."""
 
     fence: int
     failed: str | None = None  # why; None if the work is done
@@ -80,7 +80,7 @@ class Ended(NamedTuple):
 
 
 class Leasing:
-    """The verbs of leases, for one user of one store."""
+    """The operations on leases, for one user of one store."""
 
     def __init__(self, store: Store, bind: Callable[[Message], object] = _bind_nothing) -> None:
         self._store = store
@@ -123,7 +123,7 @@ class Leasing:
         return [self._handed(lent, owner, span) for lent in self._lent(id, owner, in_microseconds(span), count)]
 
     def _express(self, queue: Names, seconds: float | None) -> tuple[int, float] | None:
-        """Where a name leads and for how long it leases, if the short way may be tried."""
+        """The queue and lease time of a name, if the fast path may be tried."""
         id, usual = self._known.get(queue, (None, None))
         span = usual if seconds is None else seconds
         if id is None or span is None or not self._owners_live(id):
@@ -131,7 +131,7 @@ class Leasing:
         return id, span
 
     def _owners_live(self, id: int) -> bool:
-        """Whether those who have leases of a queue were alive a moment ago; a look that keeps nobody waiting."""
+        """Whether the owners of a queue's leases lived a moment ago; checked without a lock."""
         if monotonic() - self._looked <= OWNERS_LOOK_SECONDS:
             return True
         if self._store.read(lambda tx: tx.deliveries.is_stale(tx.queues.to_read(id), owners=True)):
@@ -170,9 +170,9 @@ class Leasing:
             return _unless(obstacle, leased)
 
     def _may_lease(self, asked: Asked, look: _Look) -> bool:
-        """Whether it is worth a try, by a look that keeps nobody waiting.
+        """Whether an attempt is worthwhile, checked without a lock.
 
-        Not for the first look of one who waits: a send may be under way that has not heard of it.
+        Not for the first attempt of a waiting receiver, which may miss a send that is being committed.
         """
         owners = monotonic() - self._looked > OWNERS_LOOK_SECONDS
 
@@ -192,7 +192,7 @@ class Leasing:
         return worth
 
     def _try(self, asked: Asked, look: _Look) -> tuple[list[LeasedMessage], QueueHeld | QueueLocked | None]:
-        """What can be leased, else what is in its way; and how long to sleep at most before the next look."""
+        """Try to lease; also returns the obstacle, and the longest sleep before the next attempt."""
         owners = monotonic() - self._looked > OWNERS_LOOK_SECONDS
         try:
             outcome = self._store.transact("hand-out", partial(self._lease, asked, owners, look))
@@ -258,7 +258,7 @@ class Leasing:
         return leased
 
     def refresh(self, tx: Transaction, queue: Queue, policy: Policy, *, owners: bool) -> bool:
-        """Give back what nobody will end, bring what is due, and let go what has expired; False if nothing was."""
+        """Take back abandoned leases, release due messages, and remove expired ones; False if there were none."""
         restored = [returning.restore(tx, handout, returning.ENDED) for handout in tx.handouts.over(queue)]
         if not tx.deliveries.is_stale(queue, owners=owners):
             return bool(restored)
@@ -269,25 +269,25 @@ class Leasing:
         return bool(restored or back) | bool(tx.deliveries.expire(queue, policy))
 
     def _settle_sphere(self, tx: Transaction, queue: Queue, stored: Stored) -> None:
-        """A message that comes back to a sphere which has failed meanwhile goes the way of all that it sent."""
+        """Withdraw a returning message whose sphere has failed meanwhile."""
         if IN_SPHERE in stored.properties and tx.deliveries.details(stored.key).state == State.UNPROCESSED:
             withdraw(tx, queue.id, stored)
 
     def _check_empty(self, tx: Transaction, queue: Queue, policy: Policy) -> None:
-        """On SQLite nobody else is at it: what a queue counts must be there."""
+        """Raise if the queue's count does not match its messages; on SQLite nothing else changes them meanwhile."""
         if tx.session.numbers_without_gaps and not policy.ordered:
             if queue.unprocessed:
                 raise StoreCorrupt(why=f"{queue.name} counts {queue.unprocessed} messages and has none. {MEND}")
             tx.messages.check_end([queue])
 
     def pause(self, names: Names, where: Selector | None = None) -> float:
-        """The same of all queues that a reference means."""
+        """The shortest pause of all queues of a reference."""
         return self._store.read(lambda tx: min(self._pause(tx, queue, where) for queue in queues_of(tx, names)))
 
     def _pause(self, tx: Transaction, queue: Queue, where: Selector | None) -> float:
-        """How long nothing can happen that wakes nobody: a lease ends, a process, or a message is due.
+        """Seconds until something may happen without a notification: a lease or process ends, or a message is due.
 
-        One that is passed over leaves its queue, and the next may be one that a selector means.
+        With a selector, any message that expires may let the next one match.
         """
         moment = tx.deliveries.next_change(queue)
         usual = WAIT_SECONDS_MAX if where is None else SELECT_LOOK_SECONDS
@@ -305,7 +305,7 @@ class Leasing:
         self._held.discard(fence)
 
     def done_many(self, fences: Sequence[int]) -> None:
-        """All of them in one commit, or none: if a lease is over, it is told and nothing has changed."""
+        """Acknowledge all in one commit; if a lease is over, raise and change nothing."""
         if not fences:
             return
         if not self._store.done_some(fences):
@@ -331,7 +331,7 @@ class Leasing:
         tx.wake_next(queue.id)
 
     def extend(self, fences: Sequence[int], seconds: float) -> int:
-        """Let leases end so many seconds from now; answers with that moment."""
+        """Extend leases; returns their new end."""
         _check(seconds, 1, None)
 
         def work(tx: Transaction) -> int:
@@ -360,14 +360,14 @@ class Leasing:
         return buried
 
     def end(self, tx: Transaction, ended: Ended) -> None:
-        """End a lease inside of a transaction; raises ``LeaseOver``, and then nothing has changed."""
+        """End a lease within a transaction; raises ``LeaseOver``, and then nothing has changed."""
         if ended.failed is None:
             tx.wake_next(_queue_of(tx, tx.deliveries.done(ended.fence)))
         else:
             self._fail(tx, ended)
 
     def end_each(self, every: Sequence[Ended]) -> list[LeaseOver | None]:
-        """End leases that have nothing to do with each other in one commit; each has its own outcome."""
+        """End independent leases in one commit, each with its own outcome."""
 
         def work(tx: Transaction) -> list[LeaseOver | None]:
             outcomes: list[LeaseOver | None] = []
@@ -385,11 +385,11 @@ class Leasing:
         return outcomes
 
     def forget(self, fences: Iterable[int]) -> None:
-        """They were ended otherwise than by one of the verbs here."""
+        """Forget leases that were ended elsewhere."""
         self._held.difference_update(fences)
 
     def release_each(self, fences: Sequence[int]) -> None:
-        """Give back what its receiver never had; what is over already is left as it is."""
+        """Release messages that their receiver never got; expired leases are skipped."""
 
         def work(tx: Transaction) -> None:
             for fence in fences:
@@ -400,7 +400,7 @@ class Leasing:
         self.forget(fences)
 
     def extend_each(self, fences: Sequence[int], seconds: float) -> list[int]:
-        """Let leases end so many seconds from now; answers with those that are over already."""
+        """Extend leases; returns those that are over already."""
 
         def work(tx: Transaction) -> list[int]:
             over = [fence for fence in fences if tx.deliveries.find(fence) is None]
@@ -411,7 +411,7 @@ class Leasing:
         return self._store.transact("extend", work)
 
     def find(self, fence: int) -> LeasedMessage:
-        """A lease by its number, for whoever was told it."""
+        """A lease by its number."""
         if not isinstance(fence, int) or isinstance(fence, bool):
             raise ArgumentInvalid(argument="lease", why="the number of a lease is expected")
         if not 0 < fence < 2**63:
@@ -430,7 +430,7 @@ class Leasing:
         return self._store.read(work)
 
     def shown(self, after: int, limit: int) -> list[LeaseShown]:
-        """Leases in the order in which they began."""
+        """Leases, oldest first."""
         if not 0 <= after < 2**63:
             raise ArgumentInvalid(argument="after", why="the number of a lease is expected")
         if not 1 <= limit <= INT_MAX:
@@ -446,7 +446,7 @@ class Leasing:
     def each(
         self, queue: Names, *, seconds: float | None, wait: float | None, where: Selector | None = None
     ) -> Iterator[LeasedMessage]:
-        """One message after another; when the next is asked for, the one before is done, unless it was ended."""
+        """Messages one after another; asking for the next acknowledges the one before, unless its lease was ended."""
         leased = self.receive(queue, seconds=seconds, wait=wait, where=where)
         while leased:
             (message,) = leased
@@ -462,7 +462,7 @@ class Leasing:
             leased = leased or self.receive(queue, seconds=seconds, wait=wait, where=where)
 
     def _turned(self, message: LeasedMessage, queue: Names, seconds: float | None) -> list[LeasedMessage]:
-        """End a lease and begin the next in one commit, if that can be; else the message is not ended yet."""
+        """End a lease and take the next in one commit, if possible; else nothing is ended yet."""
         known = self._express(queue, seconds)
         if known is None or message.ended:
             return []
@@ -473,13 +473,13 @@ class Leasing:
         return [] if lent is None else [self._handed(lent, self._owner, span)]
 
     def close(self) -> None:
-        """Give back what this user has leased and not ended: nobody could end it any more."""
+        """Release all leases of this user: nobody could end them any more."""
         if self._held:
             self.release_each(sorted(self._held))
 
 
 def _shown(tx: Transaction, delivery: Delivery, attempts: int) -> LeaseShown:
-    """Its number is that of the line of the journal by which it began."""
+    """A lease; its number is that of its first journal line."""
     began = tx.journal.time_of(delivery.fence)
     until = to_datetime(delivery.until)
     return LeaseShown(
@@ -501,7 +501,7 @@ def _queue_of(tx: Transaction, stored: Stored) -> int:
 
 
 def _unless(obstacle: QueueHeld | QueueLocked | None, leased: list[LeasedMessage]) -> list[LeasedMessage]:
-    """What was leased, unless something was in its way to the end."""
+    """The leased messages, or raise the remaining obstacle."""
     if obstacle is not None:
         raise obstacle
     return leased
@@ -522,7 +522,7 @@ def _check(seconds: float | None, count: int, wait: float | None) -> None:
 
 
 def waited(wait: float | None) -> float:
-    """For how long someone waits, checked."""
+    """Check the time to wait."""
     if wait is not None and not 0 <= wait <= WAIT_SECONDS_MAX:
         raise ArgumentInvalid(argument="wait", why=f"seconds from 0 to {WAIT_SECONDS_MAX:.0f}")
     return wait or 0.0

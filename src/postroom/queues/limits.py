@@ -1,4 +1,4 @@
-"""Limits of queues: whether there is room for what is sent, and what gives way if there is none."""
+"""Limits of queues: whether there is room for a send, and what is moved away if not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from postroom.store.kernel.transaction import Transaction
 
 
 def make_room(tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> None:
-    """Raise if a queue has no room for these; or move its oldest to the dead letters, where its policy says so."""
+    """Raise if a queue has no room for the drafts; or move its oldest messages to the dead letters, as its policy
+    says."""
     policy = tx.policies.of(queue)
     if not policy.limited:
         return
@@ -27,9 +28,9 @@ def make_room(tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> None:
 
 
 def portions(tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> Iterator[Sequence[Draft]]:
-    """What is sent together, in parts that come one after another, each when there is room for it.
+    """Split a send into parts that each fit.
 
-    It is one part, unless the oldest give way: then as many may come as come one by one.
+    One part, unless the oldest messages give way: then any number may follow each other.
     """
     policy = tx.policies.of(queue)
     gives_way = policy.limited and policy.over == DEAD_LETTERS
@@ -39,7 +40,7 @@ def portions(tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> Iterator
 
 
 def _parts(policy: Policy, drafts: Sequence[Draft]) -> Iterator[list[Draft]]:
-    """Parts of which each has room in the empty queue, or is one message."""
+    """Parts that each fit into the empty queue, or are one message."""
     part: list[Draft] = []
     weight = 0
     for draft in drafts:
@@ -56,7 +57,7 @@ def _parts(policy: Policy, drafts: Sequence[Draft]) -> Iterator[list[Draft]]:
 
 
 def check_room(tx: Transaction, queue: Queue, count: int, size: int) -> None:
-    """Raise if a queue that refuses has no room for so many messages of so many bytes; nothing is changed."""
+    """Raise if a queue that refuses has no room for ``count`` messages of ``size`` bytes; changes nothing."""
     policy = tx.policies.of(queue)
     if not policy.limited or policy.over != REFUSE:
         return
@@ -100,7 +101,7 @@ def _make_light(tx: Transaction, queue: Queue, policy: Policy, drafts: Sequence[
 
 
 def _bury_oldest(tx: Transaction, queue: Queue) -> Stored | None:
-    """Move the message that waits longest to the dead letters; None if all are leased, or wait for their time."""
+    """Move the oldest waiting message to the dead letters; None if all are leased or delayed."""
     oldest = next(iter(tx.messages.page(queue, State.UNPROCESSED, 0, 1)), None)
     if oldest is not None:
         tx.deliveries.to_dead_letters(queue, oldest, "its queue was full")
@@ -108,7 +109,7 @@ def _bury_oldest(tx: Transaction, queue: Queue) -> Stored | None:
 
 
 def _make_young(tx: Transaction, queue: Queue, policy: Policy) -> None:
-    """The same for the age of what waits."""
+    """Keep to ``max_age``: refuse, or move the oldest to the dead letters."""
     if policy.max_age is None:
         return
     eldest = tx.now - in_microseconds(policy.max_age)
@@ -121,7 +122,7 @@ def _make_young(tx: Transaction, queue: Queue, policy: Policy) -> None:
 
 
 def put_wanted(tx: Transaction, queue: Queue, draft: Draft, wanted: Wanted, cause: int | None) -> int:
-    """Store a message that is urgent, comes later, or expires."""
+    """Store a message with a priority, a delay or an expiry."""
     if is_read(tx, queue):
         why = f"{queue.name} is read by the engine, in the order of sending"
         raise ArgumentInvalid(argument="priority, delay or expires", why=why)
@@ -131,10 +132,8 @@ def put_wanted(tx: Transaction, queue: Queue, draft: Draft, wanted: Wanted, caus
 
 
 def kept(tx: Transaction, queue: Queue, asked: Wanted, key: int) -> Wanted:
-    """What a message keeps that is brought to another queue: all that was asked for it, or it is refused.
-
-    The engine takes messages in an order of its own: there a priority says nothing.
-    """
+    """The options that a moved message keeps: all of them; raises if the queue cannot honour one, such as a priority
+    where the engine reads in its own order."""
     if asked == PLAIN or not is_read(tx, queue):
         return _timely(tx, queue, asked)
     if asked.due is None and asked.expires is None:
@@ -156,7 +155,7 @@ def _timely(tx: Transaction, queue: Queue, asked: Wanted) -> Wanted:
 
 
 def wanted(now: int, *, priority: int, delay: float | None, at: int | None, expires: float | None) -> Wanted:
-    """What a sender asks for a message, checked; times as moments."""
+    """The options of a send, checked; times as moments."""
     if not (isinstance(priority, int) and 0 <= priority <= PRIORITY_MAX):
         raise ArgumentInvalid(argument="priority", why=f"a whole number from 0 to {PRIORITY_MAX}")
     if delay is not None and at is not None:

@@ -31,7 +31,7 @@ class QueueLanguage:
 
 @dataclass(frozen=True)
 class Description:
-    """The tree of queues that the files of one load describe together."""
+    """The tree of queues that the files of a load describe together."""
 
     entries: tuple[description.Entry, ...]
 
@@ -43,11 +43,11 @@ class Description:
         return (Symbol("queue", entry.name, entry.position) for entry in self.entries)
 
     def check(self, store: Store | None, *, alone: bool) -> None:
-        """All its rules are checked when it is read."""
+        """Nothing to do: all rules are checked when it is parsed."""
 
     def prepare(self, store: Store, terms: Terms) -> Load:
         return hierarchy.TreeLoad(store, self.entries, terms)
 
     def tried(self, trial: Trial) -> Iterator[TrialResult]:
-        """A description does nothing with messages."""
+        """Yields nothing: a description does nothing with messages."""
         return iter(())

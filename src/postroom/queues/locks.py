@@ -1,7 +1,7 @@
 """Segment locks: a queue belongs to one user from the first segment of a message to the last.
 
-A lock holds while its owner's process lives and its lease runs. When either ends, the next comer takes the queue and
-the message starts again at its first segment.
+A lock holds while its owner's process lives and its lease lasts. After that the next receiver takes the queue, and the
+message starts again at its first segment.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from postroom.store.kernel.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who calls a verb: a process for the locks, a name for the journal."""
+    """The user of a verb: a process for locks, a name for the journal."""
 
     owner: str
     name: str
 
 
 def refuse_locked(tx: Transaction, queue: Queue) -> None:
-    """Only receives may enter a locked queue: everything else is refused, also for the user who locked it."""
+    """Raise for a locked queue: only receives may use it, even for the user who locked it."""
     if queue.in_use(tx.now):
         raise locked_error(queue)
 
 
 def unlocked(tx: Transaction, queues: list[Queue]) -> list[Queue]:
-    """Queues that are all free of locks; else an error."""
+    """The queues without locks; raises if one is locked."""
     for queue in queues:
         refuse_locked(tx, queue)
     return queues
 
 
 def enter(tx: Transaction, queue: Queue, user: User) -> Queue:
-    """Let a receive into a queue: ours or free is fine, a dead lock is cleared, another's is an error."""
+    """Let a receive into a queue that is free or ours; clears a dead lock, raises for another's."""
     return queue if queue.lock_owner == user.owner and queue.in_use(tx.now) else free(tx, queue)
 
 
 def free(tx: Transaction, queue: Queue) -> Queue:
-    """A queue without a lock: a dead one is cleared, any other is an error."""
+    """A queue without a lock; clears a dead one, raises for any other."""
     if queue.lock_owner is None:
         return queue
     refuse_locked(tx, queue)
@@ -66,12 +66,12 @@ def keep(tx: Transaction, queue: Queue, user: User, reference: str, message: int
 
 
 def next_char(queue: Queue, message: int) -> int:
-    """How many characters of the message this user was given."""
+    """How many characters of the message this user has received."""
     return (queue.lock_char or 0) if queue.lock_message == message else 0
 
 
 def next_segment(queue: Queue, message: int) -> int:
-    """How far this user is in the message; a lock on another message says nothing about this one."""
+    """How many segments of the message this user has received; 0 if the lock is on another message."""
     return (queue.lock_segment or 0) if queue.lock_message == message else 0
 
 

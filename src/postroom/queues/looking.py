@@ -1,4 +1,4 @@
-"""Looking at queues: how many messages they hold, and which. Nothing is released."""
+"""Counts and lists messages of queues without receiving."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from postroom.store.kernel.transaction import Transaction
 
 
 class LookVerbs(QueueUser):
-    """The verbs that look."""
+    """The verbs that only read."""
 
     def accept(self, queue: Names = (), *, locked: bool = False) -> Accepted:
-        """How many messages the queues hold. Without a name: all queues of the room, locked ones too."""
+        """Count the messages of queues; without a name, of all queues, including locked ones."""
 
         def work(tx: Transaction) -> tuple[QueueCount, ...]:
             queues = queues_of(tx, names_of(queue)) if queue else tx.queues.all()
@@ -44,7 +44,7 @@ class LookVerbs(QueueUser):
         return Accepted(self._store.read(work))
 
     def info(self, queue: Names, limit: int | None = None, after: str | None = None) -> Listing:
-        """All unprocessed messages, also those that wait for an earlier one of the same key; nothing is released."""
+        """All unprocessed messages, including those blocked by an earlier one of the same key."""
         return self._listing(names_of(queue), State.UNPROCESSED, limit, after)
 
     def history(self, queue: Names, limit: int | None = None, after: str | None = None) -> Listing:
@@ -79,7 +79,7 @@ class LookVerbs(QueueUser):
 
 
 def _behind(queues: Sequence[Queue], cursor: str) -> tuple[Sequence[Queue], int]:
-    """The queues from where a page ended on, and the position in the first of them."""
+    """The queues from the end of a page on, and the position in the first of them."""
     position, _, path = cursor.partition("@")
     paths = [queue.path for queue in queues]
     if not (position.isascii() and position.isdigit() and len(position) < 19 and path in paths):
@@ -88,7 +88,7 @@ def _behind(queues: Sequence[Queue], cursor: str) -> tuple[Sequence[Queue], int]
 
 
 def _page(queue: Queue, state: State, after: int, size: int, tx: Transaction) -> tuple[list[Stored], set[int]]:
-    """Messages in their order, and the keys of those that wait for an earlier one of the same key."""
+    """Messages in order, and the keys of those blocked by an earlier one of the same key."""
     page = tx.messages.page(queue, state, after, size)
     if state is not State.UNPROCESSED:
         return page, set()

@@ -1,4 +1,4 @@
-"""Policies of queues: what they may say, in a description and by command, and whether a queue can have one."""
+"""Policies of queues: validation, for descriptions and commands, and whether a queue can have one."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _NULLABLE = {name for name, value in Policy._field_defaults.items() if value is 
 
 
 def checked(policy: Policy) -> Policy:
-    """A policy that makes sense, or a refusal that names what does not."""
+    """A valid policy; raises and names what is not."""
     for name, value in policy._asdict().items():
         why = None if value is None and name in _NULLABLE else _RULES[name](value)
         if why is not None:
@@ -92,7 +92,7 @@ def checked(policy: Policy) -> Policy:
 
 
 def of_words(pairs: Iterable[tuple[str, str]]) -> Policy:
-    """The policy of a description: numbers as they are written."""
+    """The policy in a description."""
     made: dict[str, Any] = {}
     for name, value in pairs:
         default = Policy._field_defaults[name]
@@ -107,7 +107,7 @@ def of_words(pairs: Iterable[tuple[str, str]]) -> Policy:
 
 
 def clauses(policy: Policy) -> Iterator[str]:
-    """A policy as a description says it."""
+    """A policy as clauses of a description."""
     by_name = {clause.name: (word, clause) for word, clause in POLICY_CLAUSES.items()}
     for name, value in policy.as_dict().items():
         if name == "by":
@@ -119,7 +119,7 @@ def clauses(policy: Policy) -> Iterator[str]:
 
 
 def check_setting(tx: Transaction, queue: Queue, policy: Policy) -> None:
-    """Whether a queue can deliver so: what the engine takes from it, it takes in its own order."""
+    """Raise if a queue cannot deliver so: the engine takes messages in its own order."""
     attempts.check_read(queue, policy, tx.queues.watcher(queue))
     if policy.dead_letters == queue.name:
         raise ArgumentInvalid(argument="dead_letters", why="a queue cannot be that of its own dead letters")
@@ -142,12 +142,12 @@ class PolicySetting:
         self._store = store
 
     def of(self, queue: Names) -> dict[str, Policy]:
-        """The policy of each queue that a reference means."""
+        """The policy of each queue of a reference."""
         names = names_of(queue)
         return self._store.read(lambda tx: {match.name: tx.policies.of(match) for match in queues_of(tx, names)})
 
     def change(self, queue: Names, changes: dict[str, Any]) -> list[str]:
-        """Change what is named, and nothing else; answers with the queues whose policy is another now."""
+        """Change the named settings only; returns the queues whose policy changed."""
         names = names_of(queue)
 
         def work(tx: Transaction) -> list[str]:
@@ -164,5 +164,5 @@ class PolicySetting:
         return self._store.transact("policy", work)
 
     def reset(self, queue: Names) -> list[str]:
-        """Let a queue deliver as one without a policy."""
+        """Remove the policies; returns the queues that changed."""
         return self.change(queue, NO_POLICY._asdict())

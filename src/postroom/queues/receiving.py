@@ -1,4 +1,4 @@
-"""Receiving: the next message of a queue, whole or by segments, final at once or when its reader confirms it."""
+"""Receiving: the next message, whole or by segments, final at once or when its reader confirms it."""
 
 from __future__ import annotations
 
@@ -73,12 +73,11 @@ class ReceiveVerbs(QueueUser):
     ) -> Received:
         """The next message (or segment) of the first non-empty queue; waits up to ``wait`` seconds for one.
 
-        ``within`` is given the transaction and takes the message itself: what it does is in the same commit. The
-        message is reserved for it, and stays so until it is taken for good or given back.
-        ``deliver`` is given the answer, and the take is final when it returns: if it raises, or this process ends in
-        the midst of it, the message is back in its place. ``bind`` is given the message before anyone else.
-        With ``area`` it is a portion that fits; the queue stays locked until the last one. With ``unconfirmed`` what
-        that has is confirmed in the same commit, and the message that is received now takes its place.
+        ``within`` gets the transaction and takes the message itself, in the same commit; the message is reserved for it
+        until it is taken or given back. ``deliver`` gets the result, and the receive is final when it returns: if it
+        raises, or this process dies, the message is back in its place. ``bind`` gets the message first. With ``area``
+        the result is a portion that fits; the queue stays locked until the last one. With ``unconfirmed``, the earlier
+        message there is confirmed in the same commit, and this one takes its place.
         """
         if wait is not None and not 0 <= wait <= WAIT_SECONDS_MAX:
             raise ArgumentInvalid(argument="wait", why=f"seconds from 0 to {WAIT_SECONDS_MAX:.0f}")
@@ -109,7 +108,7 @@ class ReceiveVerbs(QueueUser):
         return received
 
     def _hand_express(self, queue: int | None, area: Area | None, unconfirmed: Unconfirmed | None) -> Received | None:
-        """A message that is one portion, for a program that has nothing to confirm: by the express lane."""
+        """The fast path: a message that fits in one portion, for a program with nothing to confirm."""
         if queue is None or area is None or unconfirmed is None or unconfirmed.taken:
             return None
         handed = self._store.hand_one(queue, own_token(), partial(_is_one_portion, area))
@@ -138,7 +137,7 @@ class ReceiveVerbs(QueueUser):
                 waiter.wait(min(left, self._leasing.pause(asked.names, asked.where)))
 
     def _hand_over(self, received: Received, taken: Taken, deliver: Deliver) -> None:
-        """Let what was received be written out, and make the take final, or undone."""
+        """Call ``deliver``, then make the receive final, or undo it."""
         try:
             deliver(received)
         except BaseException as error:
@@ -183,23 +182,23 @@ class ReceiveVerbs(QueueUser):
             tx.wake()
 
     def settle(self) -> None:
-        """Put back what other processes had in hand and did not confirm before they ended."""
+        """Put back unconfirmed messages of processes that have ended."""
         returning.settle(self._store)
 
     def close(self) -> None:
-        """Let what is under way come to its end."""
+        """Wait for what is under way."""
         if self._returns is not None:
             self._returns.finish()
 
     def _refuse_nameless(self) -> NoReturn:
-        """Raise for a receive that names no queue, with queues that it may name."""
+        """Raise for a receive without a queue, with suggestions."""
         names, advice = self._store.read(lambda tx: (receivable(tx), no_queues(tx)))
         if not names:
             raise QueueUnknown(queue="to receive from", nearest=advice)
         raise ArgumentInvalid(argument="queue", why=f"say which queue to receive from, such as: {', '.join(names[:8])}")
 
     def _try_receive(self, asked: _Asked) -> tuple[Received, Obstacle | None]:
-        """What there is to receive, or what is in its way and may end: a lock, or a hold."""
+        """Try to receive; also returns an obstacle that may end: a lock, or a hold."""
         segment, within = asked.segment, asked.within
         label = "segment" if segment else "receive"
 
@@ -250,9 +249,9 @@ class ReceiveVerbs(QueueUser):
         return Received(None, tuple(passed), tuple(held))
 
     def _search(self, tx: Transaction, names: Names, reference: str) -> Iterator[Queue]:
-        """The queues of a reference, left to right, each locked for this transaction as it is reached.
+        """The queues of a reference, left to right, each locked when reached.
 
-        But a message begun by the same reference goes on before any other queue is looked at.
+        A message that is being read by this reference comes first.
         """
         if len(names) == 1:
             queue = tx.queues.named(names[0])
@@ -272,7 +271,7 @@ class ReceiveVerbs(QueueUser):
             yield live(tx, queue, names)
 
     def _begun(self, tx: Transaction, queue: Queue, where: Selector | None) -> Stored | None:
-        """The message that this user is reading: it goes on, also if one that stands before it has come back."""
+        """The message that this user is reading; it goes on even if an earlier one has come back."""
         if queue.lock_owner != self._user.owner or queue.lock_message is None or not queue.in_use(tx.now):
             return None
         stored = tx.messages.waiting(queue, queue.lock_message)
@@ -287,7 +286,7 @@ class ReceiveVerbs(QueueUser):
         passed: tuple[str, ...],
         held: tuple[str, ...],
     ) -> Received | MessageCorrupt:
-        """Give out what was begun, else the head of a queue, whole or its next segment."""
+        """Deliver the message being read, else the head of a queue, whole or its next segment."""
         queue = locks.enter(tx, queue, self._user)
         where, policy = asked.where, tx.policies.of(queue)
         stored = begun
@@ -318,7 +317,7 @@ class ReceiveVerbs(QueueUser):
         passed: tuple[str, ...],
         held: tuple[str, ...],
     ) -> Received:
-        """The lock keeps others away, so what is to be confirmed is only looked at until it is."""
+        """Deliver a portion. The queue's lock excludes others, so the message is only taken when confirmed."""
         segments = Segments.of(tx, stored)
         begun = locks.next_segment(queue, stored.key), locks.next_char(queue, stored.key)
         step = segments.portion(*begun, asked.area, whole=not asked.segment)
@@ -339,7 +338,7 @@ class ReceiveVerbs(QueueUser):
         return Received(message, passed, held, end_of_message=last, portion=portion)
 
     def release_locks(self) -> None:
-        """Give back every queue that this user has locked; their messages start again at the first segment."""
+        """Release all locks of this user; the messages start again at the first segment."""
 
         def work(tx: Transaction) -> None:
             for queue in tx.queues.locked_by(self._user.owner):
@@ -350,7 +349,7 @@ class ReceiveVerbs(QueueUser):
 
 
 class _Asked(NamedTuple):
-    """What a receive asks for."""
+    """The arguments of a receive."""
 
     names: Names
     segment: bool
@@ -363,12 +362,12 @@ class _Asked(NamedTuple):
 
     @property
     def reserve(self) -> bool:
-        """Whether the message stays in its queue for whoever takes it."""
+        """Whether the message is reserved, for ``within`` to take it."""
         return self.within is not None
 
 
 def _unless(obstacle: Obstacle | None, received: Received) -> Received:
-    """What was received, unless something was in its way to the end."""
+    """The received message, or raise the remaining obstacle."""
     if obstacle is not None:
         raise obstacle
     return received
@@ -383,14 +382,14 @@ def _check_empty(tx: Transaction, queue: Queue) -> None:
 
 
 def _unlock(tx: Transaction, queue: Queue) -> None:
-    """The message of the lock has left; its own journal entry says so."""
+    """Clear a lock whose message has left; the message's own journal entry covers it."""
     if queue.lock_owner is not None:
         tx.queues.unlock(queue)
         tx.wake()
 
 
 def _is_one_portion(area: Area, stored: Stored) -> bool:
-    """Whether a message is one segment, and fits into an area; else the long way finds out how it is read."""
+    """Whether a message is one segment and fits into an area; else the general path is used."""
     body, properties = stored.body, stored.properties
     in_parts = '"segments":' in properties or '"end":' in properties
     typed = stored.type is not None and stored.format == Format.JSON

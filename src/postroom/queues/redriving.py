@@ -1,7 +1,7 @@
-"""What failed, to be sent again: where it failed, what is sent, and that it is sent once.
+"""Redriving failed messages: where they failed, what is sent, and only once.
 
-A message that has failed may stand at two places: as a dead letter, which is that message, and in an error message,
-which tells of it. Where there is a dead letter, that alone is redriven.
+A failed message may be in two places: as a dead letter, which is the message itself, and in an error message about it.
+If there is a dead letter, only that is redriven.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def origin_of(message: Message) -> str | None:
 
 
 def origin(stored: Stored) -> Names:
-    """The same of a message that must say it."""
+    """The origin of a message that must have one."""
     queue = origin_of(Message(stored))
     if queue is None:
         why = f"message {key_text(stored.key)} does not say in which queue it failed; name one"
@@ -44,7 +44,7 @@ def origin(stored: Stored) -> Names:
 
 
 def origins(names: Names, keys: Collection[str] | None, tx: Transaction) -> set[str]:
-    """The queues where messages of a queue failed, in whatever state they wait; of all, or of those that are named."""
+    """The queues where messages of a queue failed, in any state; of all, or of the given keys."""
     found: set[str | None] = set()
     for queue in queues_of(tx, names_of(names)):
         for state in WAITING:
@@ -57,13 +57,13 @@ def origins(names: Names, keys: Collection[str] | None, tx: Transaction) -> set[
 
 
 def told_of(stored: Stored) -> Initial | None:
-    """What an error message says of the message that failed; None of a dead letter, which is that itself."""
+    """What an error message says of the failed message; None for a dead letter, which is that message."""
     message = Message(stored)
     return None if FAILED_IN in message.properties else initial_of(message)
 
 
 def subject(stored: Stored, initial: Initial | None) -> int | None:
-    """The key of what failed: of the dead letter itself, or of what an error message tells of."""
+    """The key of the failed message: of the dead letter, or in the error message."""
     if initial is None:
         return stored.key
     try:
@@ -73,7 +73,7 @@ def subject(stored: Stored, initial: Initial | None) -> int | None:
 
 
 def draft_of(tx: Transaction, stored: Stored, initial: Initial) -> Draft:
-    """What failed, of an error message, to be sent once more."""
+    """The failed message of an error message, as a draft."""
     key = subject(stored, initial)
     kept = None if key is None else tx.messages.find(key)
     # Whoever may send to a queue may not read others: an error message that names a key of another queue gets its copy.
@@ -87,7 +87,7 @@ def draft_of(tx: Transaction, stored: Stored, initial: Initial) -> Draft:
 
 
 def refuse_second(tx: Transaction, stored: Stored, initial: Initial | None, chosen: Collection[int]) -> None:
-    """Raise if what failed is sent again already, or has a dead letter by which it is; ``chosen`` are under way."""
+    """Raise if the message was redriven already, or has a dead letter; ``chosen`` are being redriven now."""
     key = subject(stored, initial)
     if key is None:
         return
@@ -102,7 +102,7 @@ def refuse_second(tx: Transaction, stored: Stored, initial: Initial | None, chos
 
 
 def _is_redriven(tx: Transaction, key: int, failed: int) -> bool:
-    """Whether a message that another has caused was its error message, and was redriven."""
+    """Whether a message was redriven, seen by an error message that it caused."""
     if tx.messages.find(key) is not None:
         return False
     last = tx.journal.last(key)

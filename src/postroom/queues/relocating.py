@@ -1,6 +1,6 @@
-"""Many messages elsewhere at once: out of a queue, into another, or back from the dead letters.
+"""Purge, move and redrive: many messages out of a queue, to another, or back from the dead letters.
 
-Each commit takes a page of them. Whoever is stopped half-way has moved some; the rest are where they were.
+Each commit takes a page of them. If interrupted, some are moved, the rest are unchanged.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _STAYS = (ArgumentInvalid, FormatUnclear, QueueError, RedriveRefused)
 
 @dataclass(frozen=True, slots=True)
 class Relocated:
-    """What was taken out of a queue: each message, and the queue that it went to; what stayed, and why."""
+    """The result: each moved message with its new queue; what stayed, and why."""
 
     moves: tuple[tuple[str, str | None], ...]
     dry: bool = False
@@ -60,7 +60,7 @@ class Relocated:
 
     @property
     def count(self) -> int:
-        """How many messages these are."""
+        """The number of moved messages."""
         return len(self.moves)
 
     def as_dict(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Relocated:
 
 
 class _Going(NamedTuple):
-    """A message that is brought to another queue, and what it says there."""
+    """A message that is moved, with its content there."""
 
     stored: Stored
     draft: Draft
@@ -81,7 +81,7 @@ class _Going(NamedTuple):
 
 
 class _Page(NamedTuple):
-    """Some messages of a queue: what becomes of each."""
+    """A page of messages, and what happens to each."""
 
     stored: Sequence[Stored]
     goals: Sequence[Goal]
@@ -94,7 +94,7 @@ Plan = Callable[[Transaction, Stored, Collection[int]], _Going]
 
 
 class _Task(NamedTuple):
-    """What is done with messages of a queue."""
+    """What to do with messages of a queue."""
 
     verb: str
     plan: Plan | None = None  # None: they are let go
@@ -102,7 +102,7 @@ class _Task(NamedTuple):
 
     @contextmanager
     def noting(self, refused: dict[int, PostroomError], keys: Iterable[int]) -> Iterator[None]:
-        """If something is refused inside: why these messages stay, where the others go."""
+        """Collect an error in the block as the reason why these messages stay."""
         try:
             yield
         except _STAYS as refusal:
@@ -111,7 +111,7 @@ class _Task(NamedTuple):
             refused |= dict.fromkeys(keys, refusal)
 
     def accepting(self, tx: Transaction, target: Queue, source: Queue) -> Queue:
-        """A queue that takes what is brought to it, or a refusal."""
+        """Raise unless a queue accepts moved messages."""
         if self.verb == "move" and target.id == source.id:
             raise ArgumentInvalid(argument="to", why="it is the queue that the messages are in")
         if target.kind in CLOSED:
@@ -124,7 +124,7 @@ class _Task(NamedTuple):
 
 
 class Relocating:
-    """``admit_again`` lets messages into a queue with admission that were sent before, ``admit`` new ones."""
+    """Purges, moves and redrives. ``admit_again`` admits messages that were sent before, ``admit`` new ones."""
 
     def __init__(self, store: Store, put: Put, admit: Admit, admit_again: Admit) -> None:
         self._store = store
@@ -133,16 +133,15 @@ class Relocating:
         self._admit_again = admit_again
 
     def purge(self, queue: Names, *, dry: bool = False) -> Relocated:
-        """Let all messages of a queue go that nobody has received; those that are leased stay."""
+        """Delete all unread messages of a queue; leased ones stay."""
         return self._each(queue, None, None, _Task("purge"), dry)
 
     def move(
         self, queue: Names, to: Names, *, keys: Sequence[str] | None = None, limit: int | None = None, dry: bool = False
     ) -> Relocated:
-        """Move messages that wait from one queue to the end of another, oldest first.
+        """Move waiting messages from one queue to the end of another, oldest first.
 
-        Each keeps what was asked for it: priority, the time when it comes, the time when it expires. What a send to the
-        other queue would refuse is not moved.
+        Each keeps its priority, delay and expiry. What a send to the other queue would refuse is not moved.
         """
 
         def plan(tx: Transaction, stored: Stored, told: Collection[int]) -> _Going:
@@ -163,8 +162,8 @@ class Relocating:
     ) -> Relocated:
         """Move dead letters back to the queues where they failed, or to another; their attempts begin anew.
 
-        One that is edited is a new message, which the old one caused. So is what failed by a rule or an arc: it is
-        processed, and its error message makes room for it. Those that cannot go stay, and are named.
+        An edited one is a new message, caused by the old one. So is a message that failed at a rule or an arc: the new
+        message replaces its error message. Those that cannot be redriven stay, and are reported.
         """
 
         def plan(tx: Transaction, stored: Stored, told: Collection[int]) -> _Going:
@@ -229,7 +228,7 @@ class Relocating:
         return page
 
     def _planned(self, tx: Transaction, run: _Run, source: Queue, size: int) -> _Page:
-        """Bring what can go; the others have the reason why not."""
+        """Move what can be moved; the others get the reason."""
         chosen = _chosen(tx, source, run, size)
         full = run.keys is None and len(chosen) == size
         if run.task.plan is None:
@@ -243,7 +242,7 @@ class Relocating:
         return _Page(chosen, [refused.get(stored.key) or goals[stored.key] for stored in chosen], told, full)
 
     def _looked_at(self, run: _Run, size: int, tx: Transaction) -> _Page:
-        """Which messages a page would take, and where to; refuses what the page would refuse."""
+        """The dry run of a page: messages and targets; raises what the page would raise."""
         source = queues_of(tx, run.names)[0]
         locks.refuse_locked(tx, source)
         chosen = _chosen(tx, source, run, size)
@@ -265,7 +264,7 @@ class Relocating:
         return _Page(chosen, [refused.get(stored.key) or goals[stored.key] for stored in chosen], told, full)
 
     def _not_admitted(self, tx: Transaction, task: _Task, going: Sequence[_Going]) -> dict[int, PostroomError]:
-        """What queues would not let in; those that are not there are looked for elsewhere."""
+        """The messages that their queues would not admit, with errors."""
         refused: dict[int, PostroomError] = {}
         for names in {move.names for move in going}:
             with suppress(QueueError):
@@ -279,10 +278,10 @@ class Relocating:
     def _bring(
         self, tx: Transaction, source: Queue, target: Queue, task: _Task, going: Sequence[_Going]
     ) -> dict[int, PostroomError]:
-        """Messages to another queue. Where rules or arcs read, they enter as if they were sent.
+        """Move messages to another queue.
 
-        One that is edited, or of which another body is made there, is a new message, which the old one caused. Answers
-        with those that are not let in, and why.
+        Where rules or arcs read, they are admitted as if they were sent. One with another body is a new message, caused
+        by the old one. Returns the refused ones with errors.
         """
         admitted, refused = self._admitted(tx, target, going, skips=task.skips)
         for move in going:
@@ -313,7 +312,7 @@ class Relocating:
     def _admitted(
         self, tx: Transaction, target: Queue, going: Sequence[_Going], *, skips: bool
     ) -> tuple[dict[int, Entering], dict[int, PostroomError]]:
-        """What a queue that looks after what enters makes of messages, by their keys; and what it does not let in."""
+        """The messages by key as admission changes them, and the errors for those refused."""
         admitted: dict[int, Entering] = {}
         refused: dict[int, PostroomError] = {}
         if not target.admission & ~Admission.SENDING:
@@ -341,7 +340,7 @@ class Relocating:
     def _enter(
         self, tx: Transaction, target: Queue, put: Entering | None, draft: Draft, keeps: Wanted, cause: int
     ) -> int:
-        """A new message in the place of another, which caused it."""
+        """Put a new message instead of another, which becomes its cause."""
         if put is not None:
             limits.make_room(tx, put.queue, [put.draft])
             return Batch(tx).write([put._replace(cause=cause)], 0)[0]
@@ -352,7 +351,7 @@ class Relocating:
 
 
 class _Run:
-    """One call: what is to be done with which messages, and what its pages have found so far."""
+    """One call: the task, the messages, and the results of its pages so far."""
 
     def __init__(self, task: _Task, names: Names, keys: Sequence[int] | None, newest: int) -> None:
         self.task = task
@@ -365,7 +364,7 @@ class _Run:
         self.weight: dict[str, tuple[int, int]] = {}  # and how many messages and bytes they would bring to a queue
 
     def pass_by(self, stored: Stored) -> None:
-        """A message that stays where it is."""
+        """Note that a message stays."""
         self.begin = max(self.begin, stored.position)
         self.passed.add(stored.key)
 
@@ -377,7 +376,7 @@ class _Run:
 def _plans(
     tx: Transaction, run: _Run, chosen: Sequence[Stored]
 ) -> tuple[list[_Going], dict[int, PostroomError], set[int]]:
-    """What is to become of messages; of those that cannot go, why."""
+    """What to do with each message, and errors for those that cannot be moved."""
     assert run.task.plan is not None
     going: list[_Going] = []
     refused: dict[int, PostroomError] = {}
@@ -393,7 +392,7 @@ def _plans(
 def _targets(
     tx: Transaction, task: _Task, source: Queue, going: Sequence[_Going], refused: dict[int, PostroomError]
 ) -> dict[Names, Queue]:
-    """The queues where messages go, locked; of those that cannot be reached, their messages are ``refused``."""
+    """The target queues, locked; messages for unreachable ones go into ``refused``."""
     targets: dict[Names, Queue] = {}
     for names in sorted({move.names for move in going}):
         with task.noting(refused, [move.stored.key for move in going if move.names == names]):
@@ -402,7 +401,7 @@ def _targets(
 
 
 def _chosen(tx: Transaction, queue: Queue, run: _Run, size: int) -> list[Stored]:
-    """The next messages, or those that are named, all of which must wait in the queue."""
+    """The next messages, or those with given keys, all of which must wait in the queue."""
     if run.keys is None:
         return list(islice(_waiting(tx, queue, run), size))
     messages = tx.messages.find_many(run.keys)
@@ -422,12 +421,12 @@ def _waiting(tx: Transaction, queue: Queue, run: _Run) -> Iterator[Stored]:
 
 
 def _as_it_is(tx: Transaction, stored: Stored) -> Stored:
-    """A message once more: one of its key that left before it may have let it come."""
+    """Read a message again: an earlier one of its key, moved just now, may have unblocked it."""
     return tx.messages.find(stored.key) or stored
 
 
 def _as_it_looks(tx: Transaction, stored: Stored, to: Names | None, properties: str) -> Draft:
-    """What a message says, for another queue: how a text is written, nobody has said there."""
+    """The content of a message for another queue, with its format guessed as for a send there."""
     draft = Draft(stored.body, stored.format, stored.type, properties)
     if to is None:
         return draft
@@ -436,7 +435,7 @@ def _as_it_looks(tx: Transaction, stored: Stored, to: Names | None, properties: 
 
 
 def _edited(stored: Stored, body: Any) -> Draft:
-    """What is sent in the place of a message: a draft as it is, another body with all else that the message said."""
+    """The edited message: a draft as it is, or another body with everything else unchanged."""
     if isinstance(body, Draft):
         return body
     return Draft.of(body, stored.format, stored.type, json.loads(unmarked(stored.properties)))

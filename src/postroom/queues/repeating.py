@@ -1,4 +1,4 @@
-"""Repeated sends of several messages: the first answer is stored with its idempotency key, in the same commit."""
+"""Repeated sends of several messages: the first result is stored with its idempotency key, in the same commit."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ T = TypeVar("T", bound=SentMany | Distributed)
 
 
 class Repeat(NamedTuple):
-    """A send that may come again: by its key, and by what it says."""
+    """A send that may be repeated: its key, and a hash of its content."""
 
     name: str
     fingerprint: bytes
 
     @classmethod
     def of(cls, key: str | None, verb: str, given: Iterable[tuple[Names, Draft]]) -> Repeat | None:
-        """That of messages to their queues, by a verb that answers in its own way; None without a key."""
+        """The repeat of a send; None without a key."""
         if key is None:
             return None
         whole = blake2b(verb.encode(), digest_size=16)
@@ -38,14 +38,14 @@ class Repeat(NamedTuple):
 
 
 def checked_key(key: str) -> str:
-    """A key as it may be; raises for any other."""
+    """A valid key; raises for any other."""
     if not 0 < len(key) <= IDEMPOTENCY_CHARS_MAX or not is_text(key):
         raise ArgumentInvalid(argument="idempotency key", why=f"1 to {IDEMPOTENCY_CHARS_MAX} characters of text")
     return key
 
 
 def once(tx: Transaction, repeat: Repeat | None, read: Callable[[str], T], send: Callable[[], T]) -> T:
-    """Send, unless it was sent with this key; both are told the same. ``read`` reads what the first was told."""
+    """Send, unless it was sent with this key; both calls return the same. ``read`` decodes the stored result."""
     if repeat is None:
         return send()
     answer = tx.receipts.answer(*repeat)
@@ -71,7 +71,7 @@ def _written(sent: SentMany | Distributed) -> str:
 
 
 def _runs(numbers: Sequence[int]) -> list[list[int]]:
-    """First number and length of each run: most often the messages of a send are one."""
+    """Runs of consecutive numbers: a send usually has one."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == sum(runs[-1]):

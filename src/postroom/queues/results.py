@@ -1,4 +1,4 @@
-"""What the verbs answer with: the status key, and the one JSON shape of each."""
+"""Results of the verbs: the status key, and the JSON form of each."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Distributed(NamedTuple):
 
     @property
     def sent(self) -> bool:
-        """Whether any queue took its message."""
+        """Whether any queue accepted the message."""
         return any(delivery.key is not None for delivery in self.deliveries)
 
     def as_dict(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class Distributed(NamedTuple):
 
 
 class Received(NamedTuple):
-    """A message or a segment of one, and the empty queues on the way to it."""
+    """A message or segment, and the empty queues before it."""
 
     message: Message | None
     passed: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ class Received(NamedTuple):
 
 
 class QueueCount(NamedTuple):
-    """The messages of one queue, counted."""
+    """The counts of one queue."""
 
     queue: str
     path: tuple[str, ...]
@@ -118,7 +118,7 @@ class QueueCount(NamedTuple):
 
     @classmethod
     def of(cls, queue: Queue, now: int, *aside: int) -> QueueCount:
-        """A lock whose owner or lease has ended is none: whoever comes next clears it."""
+        """The counts of a queue. A lock whose owner or lease has ended does not count."""
         holder = queue.lock_actor if queue.in_use(now) else None
         return cls(queue.name, queue.names, queue.unprocessed, queue.processed, Hold(queue.hold), holder, *aside)
 
@@ -165,7 +165,7 @@ class Accepted(NamedTuple):
 
 
 class Listing:
-    """Messages of some queues, read a page at a time each time it is iterated."""
+    """Messages of some queues, read page by page at each iteration."""
 
     def __init__(self, pages: Callable[[], Iterator[Message]], next: str | None = None) -> None:
         self._pages = pages

@@ -1,8 +1,7 @@
-"""Messages that were taken for someone who was gone: they go back into their place, and the journal tells it.
+"""Puts messages back whose receiver was gone, and says so in the journal.
 
-Who gives a ``deliver`` to a receive confirms by returning from it. Who receives in a thread beside the main one may be
-cancelled without the thread's knowing (``asyncio.to_thread``): there, an answer that nobody has looked at when it is
-dropped counts as not received.
+A ``deliver`` function confirms by returning. A receive in another thread may be cancelled without the thread's
+knowledge (``asyncio.to_thread``): there, a result that is dropped unread counts as not received.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Deliver = Callable[[Received], None]
 
 
 class Taken(NamedTuple):
-    """What a receive gave out."""
+    """What a receive delivered."""
 
     queue: int
     stored: Stored
@@ -41,16 +40,16 @@ class Taken(NamedTuple):
 
 
 class Unconfirmed:
-    """What a program was given and has not confirmed: it does so with what it does next, in the same commit.
+    """What a program has received and not confirmed: its next call confirms it, in the same commit.
 
-    If the program is gone before, the message is back in its place.
+    If the program ends before, the message is back in its place.
     """
 
     def __init__(self) -> None:
         self.taken: list[Taken] = []
 
     def confirm(self, tx: Transaction) -> None:
-        """Make final what was received; raises if it was given to another meanwhile, and then nothing happens."""
+        """Make the receive final; raises if the message was given to another meanwhile, and then changes nothing."""
         for taken in self.taken:
             if not tx.handouts.confirm(taken.stored.key, own_token()):
                 why = "it was not confirmed in time, and others can receive it again"
@@ -65,7 +64,7 @@ class Unconfirmed:
 
 
 class Unread(Received):
-    """An answer that tells when it is dropped before anyone has looked at it."""
+    """A result that reports when it is dropped unread."""
 
     _give_back: Callable[[], None] | None = None
 
@@ -77,7 +76,7 @@ class Unread(Received):
 
     @property
     def message(self) -> Message | None:
-        """The message, which counts as received from now on."""
+        """The message; reading it counts as receiving."""
         return self[0]
 
     def __getitem__(self, place: Any) -> Any:
@@ -107,12 +106,12 @@ class Unread(Received):
 
 
 def is_main() -> bool:
-    """Whether this is the main thread, whose caller has what it returns."""
+    """Whether this is the main thread, whose caller certainly gets the result."""
     return threading.get_ident() == threading.main_thread().ident
 
 
 class Returns:
-    """Gives back what was dropped unread, in threads of their own: a dropping may happen in the midst of any call."""
+    """Puts back what was dropped unread, in separate threads, because dropping may happen during any call."""
 
     def __init__(self, store: Store, again: Callable[[], Store]) -> None:
         self._store = store
@@ -120,11 +119,11 @@ class Returns:
         self._running: set[threading.Thread] = set()
 
     def watched(self, received: Received, taken: Taken) -> Received:
-        """The answer for a caller who may be gone."""
+        """The result for a caller who may be gone."""
         return Unread.of(received, partial(self._start, taken))
 
     def finish(self) -> None:
-        """Wait for those that are under way."""
+        """Wait for running ones."""
         for thread in list(self._running):
             thread.join()
 
@@ -145,7 +144,7 @@ class Returns:
 
 
 def undo(store: Store, taken: Taken, why: str) -> None:
-    """Make a take, or the step to the next segment, undone."""
+    """Undo a receive, or the step to the next segment."""
 
     def work(tx: Transaction) -> None:
         queue, stored = tx.queues.locked(taken.queue), taken.stored
@@ -171,7 +170,7 @@ def give_back(store: Store, handouts: list[Handout], why: str) -> None:
 
 
 def restore(tx: Transaction, handout: Handout, why: str) -> bool:
-    """Inside of a transaction; True if the message is in its place now."""
+    """Put a message back, within a transaction; True if it is in its place now."""
     stored = tx.handouts.copy(handout.message)
     if stored is None or not tx.handouts.give_back(handout, why):
         return False
@@ -179,9 +178,9 @@ def restore(tx: Transaction, handout: Handout, why: str) -> bool:
 
 
 def take_back(store: Store) -> None:
-    """Put back what this process had in hand with a room that lost its store, and free the queues that it had locked.
+    """Put back the unconfirmed messages of this process after its room lost the store, and unlock its queues.
 
-    Only for a process that serves nobody else from the same store.
+    Only for a process with no other users of that store.
     """
     own = own_token()
 
@@ -198,7 +197,7 @@ def take_back(store: Store) -> None:
 
 
 def settle(store: Store) -> None:
-    """Put back what processes had in hand that have ended. Others who come by do the same."""
+    """Put back the unconfirmed messages of processes that have ended."""
     try:
         left = store.read(lambda tx: tx.handouts.over())
         if left:

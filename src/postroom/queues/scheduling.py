@@ -1,4 +1,4 @@
-"""Schedules: a message for each time of a cron line, once however many engines and workers look."""
+"""Schedules: a message for each time of a cron line, sent once, however many engines and workers run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Scheduling:
         self._verbs = verbs
 
     def add(self, name: str, cron: Cron, queue: tuple[str, ...], draft: Draft, catch_up: str) -> Schedule:
-        """Make a schedule; it is due first at its next time from now."""
+        """Add a schedule; first due at its next time from now."""
         check_queue_name(name)
         if catch_up not in CATCH_UP:
             raise ArgumentInvalid(argument="catch_up", why=f"one of {', '.join(CATCH_UP)}")
@@ -58,7 +58,7 @@ class Scheduling:
             raise ArgumentInvalid(argument=name, why="there is no such schedule")
 
     def fire(self) -> int:
-        """Send what is due; answers with how many messages these were. Whoever comes second sends nothing."""
+        """Send what is due; returns the number of messages. A concurrent second call sends nothing."""
         due = self._store.read(lambda tx: tx.schedules.due(tx.now))
         return sum(self._fired(schedule) for schedule in due)
 
@@ -83,7 +83,7 @@ class Scheduling:
 
 
 def _due(schedule: Schedule, now: int) -> tuple[list[int], int]:
-    """The times for which a message is sent now, and the next time."""
+    """The times for which messages are sent now, and the next time."""
     cron = Cron.of(schedule.cron, schedule.zone)
     wanted = SCHEDULE_MISSED_MAX if schedule.catch_up == ALL else 1
     moments, then = _missed(cron, schedule.due, now, wanted)
@@ -94,10 +94,9 @@ def _due(schedule: Schedule, now: int) -> tuple[list[int], int]:
 
 
 def _missed(cron: Cron, due: int, now: int, wanted: int) -> tuple[list[int], int]:
-    """The last times from one that is due until now, at most so many; and the next one.
+    """The last due times, at most ``wanted``, and the next one.
 
-    Looked for from now backwards, each time further: a schedule of every minute that nobody looked at for a year has
-    half a million of them.
+    Searched backwards from now, because a schedule of every minute that was not run for a year has half a million.
     """
     span = in_microseconds(_FIRST_LOOK_SECONDS)
     while True:
@@ -114,7 +113,7 @@ def _missed(cron: Cron, due: int, now: int, wanted: int) -> tuple[list[int], int
 
 
 class ScheduleStage:
-    """The engine looks at schedules, too."""
+    """The engine's stage for schedules."""
 
     def __init__(self, scheduling: Scheduling) -> None:
         self._scheduling = scheduling
@@ -127,4 +126,4 @@ class ScheduleStage:
         return ""
 
     def keep_warm(self, store: Store, spark: Callable[[], object]) -> None:
-        """Nothing here runs on Spark."""
+        """Does nothing: schedules need no Spark."""

@@ -1,7 +1,7 @@
-"""The segments of a message: those its sender made, else its lines; and parts of it for an area that is too short.
+"""The segments of a message: those its sender made, else its lines; split further for a short area.
 
-A message that was sent in segments has them one after another in its body, and their lengths in a property. A message
-without it is read by its lines; a form, field by field.
+A message sent in segments has them concatenated in its body, with their lengths in a property. Without it, the segments
+are the lines; of a form, the fields.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MANY = 100_000  # segments of one message
 
 
 class End(StrEnum):
-    """What a portion ends with: nothing, a segment (ESI), a message (EMI), a group of messages (EGI)."""
+    """The end indicator of a portion: nothing, segment (ESI), message (EMI), group (EGI)."""
 
     PARTIAL = "0"
     SEGMENT = "1"
@@ -37,19 +37,19 @@ class End(StrEnum):
 
     @property
     def completes(self) -> bool:
-        """Whether the message is whole."""
+        """Whether the message is complete."""
         return self in (End.MESSAGE, End.GROUP)
 
 
 class Area(NamedTuple):
-    """Where a portion must fit: so many bytes in an encoding."""
+    """The size of an area: bytes in an encoding."""
 
     size: int
     encoding: str = "utf-8"
 
 
 class Portion(NamedTuple):
-    """A part of a message that was given out, and where it stands."""
+    """A delivered part of a message, and its position."""
 
     end: End
     num_chars: int  # of the whole message
@@ -87,13 +87,13 @@ def composed(
 
 
 def _written(segments: Sequence[str]) -> str:
-    """Lengths, as ``80`` or ``80*25`` for 25 of the same."""
+    """Run-length encoded lengths: ``80``, or ``80*25`` for 25 of the same."""
     runs = ((length, len(list(run))) for length, run in groupby(map(len, segments)))
     return ",".join(f"{length}*{many}" if many > 1 else str(length) for length, many in runs)
 
 
 def _read(value: object, total: int) -> list[int] | None:
-    """The lengths that a property says; None if they are not those of this body."""
+    """The lengths in a property; None if they do not fit this body."""
     if not isinstance(value, str) or not re.fullmatch(r"\d{1,7}(\*\d{1,6})?(,\d{1,7}(\*\d{1,6})?)*", value):
         return None
     ends: list[int] = []
@@ -106,7 +106,7 @@ def _read(value: object, total: int) -> list[int] | None:
 
 
 class Segments(NamedTuple):
-    """A message as it is read: its text, and where each segment begins and ends in it."""
+    """A message with the positions of its segments."""
 
     text: str
     spans: tuple[tuple[int, int], ...]
@@ -128,7 +128,7 @@ class Segments(NamedTuple):
         return cls(body.removesuffix("\n"), tuple(_spans(map(len, lines(body)), 1)), end)
 
     def portion(self, segment: int, char: int, area: Area | None, *, whole: bool) -> Step:
-        """What comes after so many segments and characters: the rest of the segment, or of the whole message."""
+        """The next portion after so many segments and characters: the rest of the segment, or of the message."""
         index = min(segment, len(self.spans) - 1)
         first, last = self.spans[index]
         start = max(char, first) if index == segment else first
@@ -144,7 +144,7 @@ class Segments(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One portion, and where the next one begins: after so many segments, at that character."""
+    """A portion, and where the next one begins."""
 
     text: str
     end: End

@@ -1,8 +1,8 @@
-"""The next messages that a selector means, in the order in which a queue gives them out.
+"""The next messages that match a selector, in the queue's order of delivery.
 
-A selector chooses among the messages that the queue's order permits. In free order these are all that wait, the urgent
-first. In a strict order it is the first alone: if that is not meant, nothing is given out. With an order ``by`` a
-property it is the first of each value.
+A selector chooses among the messages that the order permits: in free order all that wait, by priority; in strict order
+only the first, so if that does not match, nothing is delivered; with an order ``by`` a property the first of each
+value.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from postroom.store.kernel.transaction import Transaction
 
 
 def claim(tx: Transaction, queue: Queue, selector: Selector, limit: int, policy: Policy) -> list[Stored]:
-    """The next wanted messages that may be given out, at most ``limit``. The queue is locked for this transaction."""
+    """The next matching messages that may be delivered, at most ``limit``. The queue is locked for this transaction."""
     if policy.order == STRICT:
         return [stored for stored in tx.deliveries.claim(queue, 1, policy) if selector.chooses(stored.properties)]
     known = tx.selections.ask(queue, {*selector.wanted, *([] if policy.by is None else [policy.by])})
@@ -45,7 +45,7 @@ def claim(tx: Transaction, queue: Queue, selector: Selector, limit: int, policy:
 
 
 def wanted(tx: Transaction, queue: Queue, selector: Selector, known: set[str]) -> Iterator[Stored]:
-    """All that wait and are meant, in their order; by the entries that there are for these properties."""
+    """All waiting messages that match, in order; by index entries if there are any for these properties."""
     spans = _best(tx, queue, selector, known)
     if spans is None:
         yield from _walk(tx, queue, selector)
@@ -65,7 +65,7 @@ def wanted(tx: Transaction, queue: Queue, selector: Selector, known: set[str]) -
 
 
 def blocked(tx: Transaction, queue: Queue, selector: Selector) -> Iterator[Stored]:
-    """All that are meant and wait for an earlier one of the same key, in the order of their arrival."""
+    """All matching messages that are blocked by an earlier one of the same key, in arrival order."""
     after = 0
     while page := tx.messages.page(queue, State.BLOCKED, after, PAGE_ROWS):
         yield from (stored for stored in page if selector.chooses(stored.properties))
@@ -73,7 +73,7 @@ def blocked(tx: Transaction, queue: Queue, selector: Selector) -> Iterator[Store
 
 
 def _best(tx: Transaction, queue: Queue, selector: Selector, known: set[str]) -> list[Span] | None:
-    """The spans that lead to the fewest messages; None if none of the properties has entries."""
+    """The spans with the fewest messages; None if no property is indexed."""
     groups = [spans for spans in selector.spans() if spans[0].name in known]
     if len(groups) < 2:
         return groups[0] if groups else None
@@ -86,7 +86,7 @@ def _best(tx: Transaction, queue: Queue, selector: Selector, known: set[str]) ->
 
 
 def _chosen(tx: Transaction, selector: Selector, keys: list[int]) -> Iterator[Stored]:
-    """Those of some candidates that are meant; of the others nothing but their properties is read."""
+    """The matching ones of some candidates; of the others only the properties are read."""
     meant = [key for key, properties in tx.selections.properties(keys) if selector.chooses(properties)]
     messages = tx.messages.find_many(meant)
     for key in keys:
@@ -95,7 +95,7 @@ def _chosen(tx: Transaction, selector: Selector, keys: list[int]) -> Iterator[St
 
 
 def _walk(tx: Transaction, queue: Queue, selector: Selector) -> Iterator[Stored]:
-    """Through all that wait: the urgent ones first, as their index has them."""
+    """Scan all waiting messages by priority."""
     urgent = tx.deliveries.urgent(queue)
     yield from (stored for stored in urgent if selector.chooses(stored.properties))
     seen, after = {stored.key for stored in urgent}, 0
@@ -105,7 +105,7 @@ def _walk(tx: Transaction, queue: Queue, selector: Selector) -> Iterator[Stored]
 
 
 def _is_first(tx: Transaction, queue: Queue, stored: Stored, lane: str, policy: Policy) -> bool:
-    """Whether no message of the same key that waits comes before this one."""
+    """Whether no earlier message of the same key waits."""
     assert policy.by is not None
     value = stored.message().properties[policy.by]
     assert value is not None

@@ -1,8 +1,8 @@
 """Selectors: which messages a receiver wants, by their properties: ``region = 'EU' and total > 100``.
 
-The conditions are those of queries by example: comparisons, ``10..20``, ``off*``, and several of one property, of which
-one must hold. A property that a message does not have satisfies ``= ''`` and nothing else. ``or`` joins conditions on
-one property and binds closer than ``and``; so there are no parentheses, and there is no ``not``.
+Conditions are those of queries by example: comparisons, ``10..20``, ``off*``, and alternatives for one property. A
+missing property satisfies only ``= ''``. ``or`` joins conditions on one property and binds closer than ``and``; so
+there are no parentheses, and there is no ``not``.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ Operand = str | int | float
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What one value must be."""
+    """A condition on one value."""
 
     sign: str
     value: Operand = ""
     until: Operand = ""  # the end of a range, which is in it
 
     def holds(self, given: Value) -> bool:
-        """Of a property that the message has."""
+        """Whether an existing property satisfies it."""
         if self.sign in (EMPTY, FILLED):
             return self.sign == FILLED
         value = _number(given) if not isinstance(self.value, str) else _text(given)
@@ -64,7 +64,7 @@ class Condition:
         return outcome
 
     def span(self, name: str) -> Span | None:
-        """Outside of it no value satisfies this; None if a message without the property does."""
+        """A range that contains all matching values; None if a missing property matches, too."""
         if self.sign == EMPTY:
             return None
         if self.sign in (FILLED, "<>"):
@@ -86,23 +86,23 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Conditions on properties; of each property one must hold."""
+    """Conditions on properties; for each property one of its conditions must hold."""
 
     wanted: Mapping[str, Sequence[Sequence[Condition]]]
     text: str  # as it was written
 
     @classmethod
     def of(cls, text: str | None) -> Selector | None:
-        """What is written, or a refusal with the place of the fault; None for None."""
+        """Parse a selector; raises with the place of an error; None for None."""
         return None if text is None else cls(_Reader(text).conditions(), text)
 
     def chooses(self, text: str) -> bool:
-        """Whether a message with such properties is wanted."""
+        """Whether a message with these properties matches."""
         properties = json.loads(text)
         return all(_any_holds(properties.get(name), some) for name, every in self.wanted.items() for some in every)
 
     def spans(self) -> list[list[Span]]:
-        """For each group of conditions that an index can answer: a wanted message has a value in one of its spans."""
+        """The ranges for an index, by group of conditions: a matching message has a value in one of them."""
         ranges = []
         for name, every in self.wanted.items():
             for some in every:
@@ -113,7 +113,7 @@ class Selector:
 
 
 def _beside(bound: float, towards: float) -> float:
-    """The next number; but a large whole number may be another than the bound and have no other entry."""
+    """The next number; for large whole numbers it may skip some."""
     return nextafter(bound, towards) if abs(bound) < 2**53 else bound
 
 
@@ -124,7 +124,7 @@ def _any_holds(value: Value, conditions: Sequence[Condition]) -> bool:
 
 
 def _number(value: Value) -> int | float | None:
-    """A number, also if it is written as a text: properties that commands set are texts."""
+    """A number, also written as text, because properties set by commands are texts."""
     if isinstance(value, str):
         return written_number(value)
     return None if isinstance(value, bool) else value
@@ -137,7 +137,7 @@ def _text(value: Value) -> str | None:
 
 
 class _Reader:
-    """Reads a selector from left to right."""
+    """Parses a selector from left to right."""
 
     def __init__(self, text: str) -> None:
         if not isinstance(text, str) or len(text) > CONDITION_CHARS_MAX:
@@ -214,7 +214,7 @@ class _Reader:
         return Condition(RANGE, value, until)
 
     def _value(self) -> tuple[Operand, bool]:
-        """A value, and whether it stood in quotes."""
+        """A value, and whether it was quoted."""
         kind, word, _ = self._peek()
         if kind not in ("bare", "single", "double"):
             self._fail(self._place(), f"a value is expected here, not {self._shown()}")

@@ -1,4 +1,4 @@
-"""Sending: one message, many to a queue, one to many queues. What a send changes, it changes in one transaction."""
+"""Sending: one message, many to a queue, one to many queues; each in one transaction."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class SendVerbs(QueueUser):
         *,
         unsaid: bool = False,
     ) -> Sent:
-        """One message. If its format is ``unsaid``, it is what it looks like to those who read the queue."""
+        """Send one message. With ``unsaid``, its format is guessed for the readers of the queue."""
         known, plain = self._known.get(queue), wish is None and not unsaid and source is None
         if known is not None and plain and draft.type is None and cause is None:
             receipt = None if idempotency_key is None else _receipt(names_of(queue), draft, idempotency_key)
@@ -81,9 +81,9 @@ class SendVerbs(QueueUser):
     def send_each(
         self, sends: Sequence[Posting], others: Mapping[str, SendVerbs] | None = None
     ) -> list[Sent | PostroomError]:
-        """Several sends that have nothing to do with each other, in as few commits as can be; each has its outcome.
+        """Independent sends, in as few commits as possible, each with its result.
 
-        ``others`` are the verbs of people by their names: what cannot share a commit is sent by the sender's own.
+        ``others`` are the verbs of other users: a send that cannot share a commit uses its user's own.
         """
         outcomes: list[int | PostroomError | None] = [None] * len(sends)
         express, behind = [], set()  # what is sent behind one that takes the long way must not overtake it
@@ -129,7 +129,7 @@ class SendVerbs(QueueUser):
         return self._store.transact("send", lambda tx: self.post(tx, wanted, wish, source))
 
     def post(self, tx: Transaction, wanted: Posting, wish: Wish | None = None, source: str | None = None) -> Sent:
-        """One send inside of a transaction; for senders that commit more along with it."""
+        """One send within a transaction, for callers that commit more with it."""
         queue, draft, idempotency_key, cause, _, unsaid = wanted
         names = names_of(queue)
         receipt = None if idempotency_key is None else _receipt(names, draft, idempotency_key)
@@ -151,7 +151,7 @@ class SendVerbs(QueueUser):
         return Sent(key, _answer(target))
 
     def send_waiting(self, seconds: float, send: Callable[[], Sent]) -> Sent:
-        """Send; if the queue is full, wait so many seconds for room."""
+        """Send; if the queue is full, wait up to ``seconds`` for room."""
         if not 0 <= seconds <= WAIT_SECONDS_MAX:
             raise ArgumentInvalid(argument="wait", why=f"seconds from 0 to {WAIT_SECONDS_MAX:.0f}")
         end = monotonic() + seconds
@@ -166,7 +166,7 @@ class SendVerbs(QueueUser):
                 waiter.wait(min(left, FULL_LOOK_SECONDS))
 
     def put(self, tx: Transaction, target: Queue, drafts: Sequence[Draft], cause: int | None = None) -> Sequence[int]:
-        """Store new messages; a queue with admission adds what it works out for them."""
+        """Store new messages, after admission."""
         parts = [self._put(tx, target, part, cause) for part in limits.portions(tx, target, drafts)]
         return parts[0] if len(parts) == 1 else [key for keys in parts for key in keys]
 
@@ -179,11 +179,11 @@ class SendVerbs(QueueUser):
         return [tx.messages.put(target, drafts[0], cause)]
 
     def find(self, tx: Transaction, queue: Names) -> Queue:
-        """The one queue that a reference means, locked for this transaction; also if it is on hold."""
+        """The queue of a reference, locked for this transaction, even if on hold."""
         return one_queue(tx, names_of(queue))
 
     def find_open(self, tx: Transaction, queue: Names) -> Queue:
-        """Like ``find``, but raises if the queue does not take messages now."""
+        """Like ``find``; raises if the queue does not accept messages now."""
         return _open_queue(tx, names_of(queue))
 
     def send_many(
@@ -194,7 +194,7 @@ class SendVerbs(QueueUser):
         *,
         unsaid: bool | Sequence[bool] = False,
     ) -> SentMany:
-        """Many messages to one queue, all or none, in their order; ``unsaid`` may be said of each."""
+        """Send many messages to one queue in order, all or none; ``unsaid`` as in ``send``."""
         names = names_of(queue)
         if len(drafts) > BATCH_MESSAGES_MAX:
             raise ArgumentInvalid(argument="bodies", why=f"at most {BATCH_MESSAGES_MAX} messages in one send")
@@ -216,7 +216,7 @@ class SendVerbs(QueueUser):
         return self._store.transact("send-many", lambda tx: once(tx, repeat, sent_many, lambda: send(tx)))
 
     def enter(self, tx: Transaction, queue: Names, drafts: Sequence[Draft]) -> Sequence[int]:
-        """Let many messages into one queue inside of a transaction; for senders that commit more along with them."""
+        """Put many messages into one queue within a transaction, for callers that commit more with them."""
         return self._put_checked(tx, _open_queue(tx, names_of(queue)), drafts)
 
     def _put_checked(self, tx: Transaction, target: Queue, drafts: Sequence[Draft]) -> Sequence[int]:
@@ -228,7 +228,7 @@ class SendVerbs(QueueUser):
     def distribute(
         self, destinations: Sequence[Names], draft: Draft, idempotency_key: str | None = None, *, unsaid: bool = False
     ) -> Distributed:
-        """One message to several queues, as a COBOL SEND does: those that can take it get it, in one commit."""
+        """Send one message to several queues in one commit, as a COBOL SEND does: those that can accept it get it."""
         if not destinations:
             raise ArgumentInvalid(argument="destinations", why="give at least one queue")
         given = [(names_of(names), draft) for names in destinations]
@@ -249,9 +249,9 @@ class SendVerbs(QueueUser):
         *,
         unsaid: bool = False,
     ) -> Distributed:
-        """To each of several queues a message of its own, in one commit.
+        """Send each queue its own message, in one commit.
 
-        What was received before is final with it, unless no queue took its message: then nothing was done.
+        It confirms what was received before, unless no queue accepted its message: then nothing is done.
         """
         sent = None if source is not None or unsaid else self._answer_express(given, unconfirmed)
         return sent or self._distribute_each(given, unconfirmed, source, unsaid)
@@ -259,7 +259,7 @@ class SendVerbs(QueueUser):
     def _answer_express(
         self, given: Sequence[tuple[Names, Draft]], unconfirmed: Unconfirmed | None
     ) -> Distributed | None:
-        """One plain message, and what was received before is final: by the express lane, if it knows the case."""
+        """The fast path: send one plain message and confirm what was received before."""
         names, draft = given[0]
         known, taken = self._known.get(names), [] if unconfirmed is None else unconfirmed.taken
         if known is None or len(given) > 1 or len(taken) > 1 or draft.type is not None:
@@ -314,7 +314,7 @@ _ELSEWHERE = (QueueUnknown, QueueNotSingle, QueueFull, QueueHeld, QueueLocked)
 
 
 class Posting(NamedTuple):
-    """One send among several, and who sends it."""
+    """A send among several, and its user."""
 
     queue: Names
     draft: Draft
@@ -325,12 +325,12 @@ class Posting(NamedTuple):
 
     @property
     def plain(self) -> bool:
-        """Whether the express lane may know its case."""
+        """Whether the fast path can be used."""
         return self.draft.type is None and self.cause is None and not self.unsaid
 
 
 def _check_sent(tx: Transaction, draft: Draft, cause: int | None, source: str | None) -> None:
-    """Raise if what is said of a message does not hold: its type, its cause, its source."""
+    """Raise if the type, cause or source of a message is invalid."""
     if source is not None:
         sources.admitted(tx, source)
     if draft.type is not None:
@@ -340,7 +340,7 @@ def _check_sent(tx: Transaction, draft: Draft, cause: int | None, source: str | 
 
 
 def _open_queue(tx: Transaction, names: Names) -> Queue:
-    """The queue of a send, which must be open."""
+    """The queue of a send; raises unless it accepts messages."""
     if len(names) == 1 and tx.queues.kind(names[0]) in CLOSED:
         tx.definitions.lock()  # what is sent there changes more: everyone who does takes this lock first
     queue = one_queue(tx, names)
@@ -353,7 +353,7 @@ def _open_queue(tx: Transaction, names: Names) -> Queue:
 
 
 def _is_plain(draft: Draft, unsaid: bool) -> bool:
-    """Whether a message needs neither a check of its type nor a look at who reads the queue."""
+    """Whether a message needs neither a check of its type nor a guess of its format."""
     plain = not unsaid or draft.format != Format.TEXT.value or looks_like(draft.body) is Format.TEXT
     return draft.type is None and plain
 
@@ -361,7 +361,7 @@ def _is_plain(draft: Draft, unsaid: bool) -> bool:
 def formatted(
     tx: Transaction, target: Queue, drafts: Sequence[Draft], unsaid: Sequence[bool] = (True,)
 ) -> Sequence[Draft]:
-    """Bodies whose format nobody said: where rules or counters read, a document is one, and not a text."""
+    """Bodies without a given format: for queues that rules or counters read, documents are recognised."""
     if target.admission & Admission.FLOWS:  # a space reads literals, too, which look like JSON
         return drafts
     watcher = tx.queues.watcher(target) or ("rules" if target.admission else None)
@@ -373,12 +373,12 @@ def formatted(
 
 
 def _answer(queue: Queue) -> str:
-    """The status of a send that a queue has accepted."""
+    """The status of an accepted send."""
     return status.QUEUED if queue.hold else status.DONE
 
 
 def _weight(key: str) -> tuple[bool, str]:
-    """Of several destinations the gravest is told; an unknown one before those that only we refuse."""
+    """The severity of a status: of several destinations the worst is reported."""
     return key == QueueUnknown.status, key
 
 

@@ -1,8 +1,8 @@
-"""The session of a program: partial messages that wait for their end, and what was received and is not final yet.
+"""The session of a program: partial messages, and what was received and is not confirmed yet.
 
-A program sends a message in portions to one or several queues. They are kept here, for each destination, until one ends
-the message; the store never has a part of it. What a program receives is final with what it does next: in the commit of
-its next send or receive, or when it ends in order. If it dies before, the message is back in its place.
+A program may send a message in portions, to several queues. They are kept in memory until one ends the message; the
+store never has a part of it. A receive becomes final with the commit of the next send or receive, or when the program
+ends normally. If it dies before, the message is back in its place.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from postroom.store.kernel.transaction import Transaction
 
 
 class Partial(NamedTuple):
-    """What was sent to one destination and is no message yet."""
+    """An incomplete message for one destination."""
 
     segments: tuple[str, ...] = ()  # those that are whole
     text: str = ""  # of the one that is not
@@ -48,7 +48,7 @@ class Partial(NamedTuple):
 
 @check_methods
 class QueueSession:
-    """The verbs of one program, from its start to its end."""
+    """The verbs of one program, from start to end."""
 
     def __init__(self, store: Store, verbs: Verbs, source: str | None = None) -> None:
         self._store = store
@@ -69,7 +69,7 @@ class QueueSession:
             raise
 
     def send(self, destinations: Sequence[Names], text: str, end: End = End.MESSAGE, advancing: str = "") -> list[str]:
-        """A portion to each destination; answers with the status of each. Only an end makes a message of it."""
+        """Send a portion to each destination; returns the status of each. A message is stored only when it ends."""
         every = [names_of(names) for names in destinations]
         if not every:
             raise ArgumentInvalid(argument="destinations", why="give at least one queue")
@@ -95,7 +95,7 @@ class QueueSession:
         return Draft.of(body, properties=properties or None)
 
     def purge(self, destinations: Sequence[Names]) -> list[str]:
-        """Forget what was sent to each destination and is no message yet; answers with the status of each."""
+        """Drop incomplete messages for each destination; returns the status of each."""
         every = [names_of(names) for names in destinations]
         statuses = self._store.read(lambda tx: [_status(tx, names) for names in every])
         answer = []
@@ -105,18 +105,18 @@ class QueueSession:
         return answer
 
     def give_back(self) -> None:
-        """Put back what was received and is not final; a message that is read in portions begins anew."""
+        """Put back what was received and not confirmed; a message read in portions starts again."""
         self._unconfirmed.give_back(self._store, "its program gave it back")
         self.verbs.release_locks()
 
     def confirm(self) -> None:
-        """Make final what was received."""
+        """Confirm what was received."""
         if self._unconfirmed.taken:
             self._store.transact("confirm", self._unconfirmed.confirm)
             self._unconfirmed.taken = []
 
     def close(self, *, orderly: bool = True) -> None:
-        """End: what was received is final if the program ended in order; partial messages are dropped, locks freed."""
+        """End: confirms what was received if the program ended normally; drops incomplete messages, unlocks."""
         self._partials.clear()
         try:
             if orderly:
@@ -128,7 +128,7 @@ class QueueSession:
 
 
 def _status(tx: Transaction, names: Names) -> str:
-    """What a send to a queue would be answered with."""
+    """The status that a send to a queue would return."""
     try:
         queue = one_to_read(tx, names)
     except PostroomError as error:

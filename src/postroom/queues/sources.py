@@ -1,4 +1,4 @@
-"""Sources: terminals by name. A message may say which it came from; a disabled source sends nothing."""
+"""Sources: named terminals. A message may name its source; a disabled source cannot send."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PRINCIPAL = "source"  # the kind of principal that a source with a password is
 
 
 class SourceShown(NamedTuple):
-    """A source: whether it may send, and the queues of its own."""
+    """A source: whether it may send, and its own queues."""
 
     name: str
     enabled: bool
@@ -46,7 +46,10 @@ class SourceVerbs:
     def create(
         self, name: str, *, password: str | None = None, input: str | None = None, output: str | None = None
     ) -> None:
-        """Make a source. ``input`` and ``output`` are the queues by which a program talks with it (an I-O CD)."""
+        """Create a source.
+
+        ``input`` and ``output`` are the queues for a program that communicates with it (an I-O CD).
+        """
         if not name or len(name) > NAME_CHARS_MAX or not name.isprintable() or name != name.strip():
             raise NameInvalid(name=name, why=f"1 to {NAME_CHARS_MAX} printable characters, no blanks around them")
         if name in DOTS:
@@ -81,11 +84,11 @@ class SourceVerbs:
         return [SourceShown(one.name, not one.disabled, one.input, one.output) for one in sources]
 
     def find(self, name: str) -> Source:
-        """One source, or a refusal that says there is none."""
+        """One source; raises if it does not exist."""
         return self._store.read(lambda tx: known(tx, name))
 
     def hold(self, name: str, disabled: bool, password: str | Callable[[], str]) -> Held:
-        """Disable a source, or enable it. The password is checked before all else, unless it must be asked for."""
+        """Disable or enable a source. A given password is checked first."""
 
         def look(tx: Transaction) -> tuple[bool, str | None]:
             return bool(known(tx, name).disabled) == disabled, tx.principals.secret(PRINCIPAL, name)
@@ -118,7 +121,7 @@ def known(tx: Transaction, name: str) -> Source:
 
 
 def admitted(tx: Transaction, name: str) -> None:
-    """Raise unless a source may send; in the transaction of the send, so that no message passes a disable."""
+    """Raise unless a source may send; within the send's transaction, so that a concurrent disable counts."""
     if not name:
         raise ArgumentInvalid(argument="source", why="give the name of a source")
     source = tx.sources.locked(name)

@@ -1,6 +1,6 @@
 """The two-digit status keys of ANSI COBOL and the error keys of destinations: one table for every interface.
 
-The verbs answer with the first ones; refusals carry theirs in ``errors``. 9x are ours.
+Results use the first ones; errors carry theirs in ``errors``. 9x are ours.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _ERROR_KEY: Final = {DONE: SERVED, UNKNOWN: REFUSED, QUEUED: "2", NO_PARTIAL: "4
 
 
 def error_key(key: str) -> str:
-    """The error key of a destination whose own status this is.
+    """The error key of a destination with this status.
 
     >>> error_key(UNKNOWN), error_key(PASSWORD)
     ('1', '9')
@@ -69,7 +69,7 @@ def error_key(key: str) -> str:
 
 
 def combined(keys: Iterable[str]) -> str:
-    """The one status of several destinations: two of 10, 15 and 20 are 80; any other counts more than these.
+    """The overall status of several destinations: two of 10, 15 and 20 are 80; any other counts more than these.
 
     >>> combined(["00", "10", "20"]), combined(["00", "20", "40"]), combined(["00"])
     ('80', '40', '00')

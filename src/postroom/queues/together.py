@@ -1,4 +1,4 @@
-"""Sends and ends of leases in one commit: a program receives, answers and is done, all of it or nothing."""
+"""Sends and ends of leases in one commit: a program sends its results and acknowledges, all or nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Together:
         self._leasing = leasing
 
     def commit(self, sends: Sequence[Posting], ends: Sequence[Ended]) -> list[Sent]:
-        """Send all, and end all; if one of them is refused, nothing has happened."""
+        """Send all and end all; if one is refused, nothing happens."""
 
         def work(tx: Transaction) -> list[Sent]:
             for ended in ends:

@@ -1,4 +1,4 @@
-"""The trace that a worker's message belongs to: what the worker sends goes on with it."""
+"""Tracing: a worker's sends continue the trace of the message that it processes."""
 
 from __future__ import annotations
 

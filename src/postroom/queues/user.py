@@ -1,4 +1,4 @@
-"""One user of the queues of a store: who it is, and which queues its references led to."""
+"""One user of a store's queues, and a cache of its references."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from postroom.store.kernel.batch import Admit, admit_nothing
 
 
 class QueueUser:
-    """Who uses the queues of a store."""
+    """A user of the queues of a store."""
 
     def __init__(
         self, store: Store, user: User, admit: Admit = admit_nothing, again: Callable[[], Store] | None = None
@@ -27,7 +27,7 @@ class QueueUser:
         self._known: dict[Names, int] = {}  # where a reference led last; the store looks whether it still may
 
     def share(self, other: QueueUser) -> None:
-        """Know the queues that someone else on the same store knows."""
+        """Share the cache of another user of the same store."""
         self._known = other._known
 
     def _remember(self, reference: Names, queue: int) -> None:

@@ -1,7 +1,6 @@
 """The verbs of queues for one user on one store: send, receive, look, hold. Each is one transaction.
 
-Every answer has a status key, and every refusal is a typed error with one, so that an interface of another language
-can be thin.
+Every result and every error has a status key, so that interfaces of other languages can be thin.
 """
 
 from __future__ import annotations
@@ -13,4 +12,4 @@ from postroom.queues.sending import SendVerbs
 
 
 class Verbs(SendVerbs, ReceiveVerbs, LookVerbs, HoldVerbs):
-    """All of them."""
+    """All verbs."""

@@ -1,8 +1,8 @@
-"""Workers: functions that messages of queues are given to, many at a time, until someone stops them.
+"""Workers: functions called with the messages of queues, several at a time, until stopped.
 
-One thread leases messages and ends their leases, several at once in one commit; others call the functions. A message
-whose function returns is done; one whose function raises has failed. A body that does not fit the function's type goes
-to the dead letters, with the place of the fault.
+One thread leases messages and ends leases in batches; others call the functions. If a function returns, its message is
+acknowledged; if it raises, the attempt has failed. A body that does not fit the function's type becomes a dead letter,
+with the place of the error.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Worker(NamedTuple):
-    """A function, and the queue that its messages come from."""
+    """A function, and the queue of its messages."""
 
     queue: tuple[str, ...]
     function: Callable[..., Any]
@@ -42,7 +42,7 @@ class Worker(NamedTuple):
     lease: float | None
 
     def call(self, message: LeasedMessage, asked: Sequence[Asked]) -> None:
-        """Give a message to the function: as a message, or as a value of the type that it asks for."""
+        """Call the function with a message, or with a value of the type that it wants."""
         trace = message.properties.get(TRACE)
         token = current_trace.set(trace if isinstance(trace, str) else None)
         try:
@@ -54,7 +54,7 @@ class Worker(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a parameter of a function asks for: a body of a type, or else the room, or else the message itself."""
+    """What a parameter wants: the body as a type, the room, or the message."""
 
     kind: Any
     exact: bool | None = None  # of a body: whether its type has decimals, so that numbers keep their digits
@@ -63,7 +63,7 @@ class Asked(NamedTuple):
 
 @dataclass
 class Progress:
-    """What workers have done since they were started."""
+    """Totals of workers since their start."""
 
     done: int = 0
     failed: int = 0
@@ -73,14 +73,14 @@ class Progress:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def add(self, **counts: int) -> None:
-        """Count what one of many threads has done."""
+        """Add counts; thread-safe."""
         with self._lock:
             for name, count in counts.items():
                 setattr(self, name, getattr(self, name) + count)
 
     @property
     def ended(self) -> int:
-        """How many messages were ended, in whatever way."""
+        """How many messages were ended, in any way."""
         return self.done + self.failed + self.dead + self.lost
 
 
@@ -92,10 +92,9 @@ class Workers:
         self.workers: list[Worker] = []
 
     def worker(self, *queue: str, concurrency: int = 1, lease: float | None = None) -> Callable[[F], F]:
-        """A decorator: the function works on messages of a queue, up to ``concurrency`` at a time.
+        """A decorator: the function is called with messages of a queue, up to ``concurrency`` at a time.
 
-        It gets the message, if its parameter says so or says nothing; the room, if a parameter is a ``Postroom``; else
-        the body as a value of the parameter's type.
+        A parameter without a type gets the message, a ``Postroom`` the room, any other type the body as its value.
         """
         if not 1 <= concurrency <= WORKERS_MAX:
             raise ArgumentInvalid(argument="concurrency", why=f"1 to {WORKERS_MAX}")
@@ -129,11 +128,11 @@ class Pool:
         self.progress = Progress()
 
     def stop(self) -> None:
-        """Lease nothing more, and end when what was begun has ended; a signal handler or thread may call it."""
+        """Lease nothing more, and end when running calls have ended. May be called by a signal handler or a thread."""
         self._stop.set()
 
     def run(self, *, until_idle: bool = False, report: Callable[[Progress], None] | None = None) -> Progress:
-        """Work until stopped; ``until_idle`` ends when the queues have nothing to give out now."""
+        """Work until stopped; with ``until_idle`` until the queues have nothing to deliver now."""
         if not self._workers:
             raise ArgumentInvalid(argument="workers", why="there is none; decorate a function with worker(QUEUE)")
         lanes = [
@@ -170,7 +169,7 @@ class Pool:
 
 
 class _Lane:
-    """One worker at work: leases for it, and ends what its calls have ended."""
+    """One running worker: leases for it, and ends its leases."""
 
     def __init__(
         self,
@@ -203,7 +202,8 @@ class _Lane:
                 self._wait_for_calls()
 
     def _turn(self, calls: ThreadPoolExecutor, until_idle: bool) -> bool:
-        """End what has ended, and lease what there is room for; False if that was all."""
+        """End finished leases, and lease as many messages as there is room for; False if there is nothing more to
+        do."""
         self._end_calls()
         free = self._worker.concurrency - self._running
         if self._stop.is_set():
@@ -270,7 +270,7 @@ class _Lane:
             self._progress.add(running=-len(ended))
 
     def _done(self, messages: list[LeasedMessage]) -> None:
-        """All in one commit; if one of the leases was lost, each in its own."""
+        """Acknowledge all in one commit; if a lease was lost, each in its own."""
         try:
             if messages:
                 self._leasing.done_many([message.lease for message in messages])
@@ -299,7 +299,7 @@ async def _awaited(result: Any) -> Any:
 
 
 def _asked(function: Callable[..., Any], room: object) -> tuple[Asked, ...]:
-    """What a function is given, found out before anything is leased for it."""
+    """What a function's parameters want; checked before anything is leased."""
     name = getattr(function, "__name__", type(function).__name__)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise ArgumentInvalid(argument="worker", why=f"{name} is a generator: calling it does no work")

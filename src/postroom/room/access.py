@@ -1,7 +1,7 @@
 """Who may do what: grants, the tokens that stand for users, and why someone may not.
 
-Nothing is allowed that no grant allows. It is asked by whoever lets others in, which is a server; a program that has
-the room's file or database has everything.
+Only what is granted is allowed. A server enforces it; a program with access to the room's file or database can do
+everything.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class TokenShown:
 
 
 class Refusal(NamedTuple):
-    """Who was refused what."""
+    """A refusal: who, and what."""
 
     principal: str  # or the address that an unknown token came from
     code: str
@@ -84,7 +84,7 @@ class RoomAccess(RoomPart):
         return self._parts.store.transact("principal", work)
 
     def _noted(self, tx: Transaction, changed: bool) -> bool:
-        """What was loaded with these rights is told in the same commit."""
+        """Load what depends on these rights again, in the same commit."""
         if changed:
             from postroom.room.reach import refresh  # it knows every language
 
@@ -169,7 +169,7 @@ class RoomAccess(RoomPart):
         return self._parts.store.read(lambda tx: tx.access.version())
 
     def identify(self, token: str) -> tuple[Identity, datetime | None]:
-        """Who shows a token, and until when it is valid; raises if nobody does."""
+        """The user of a token, and until when it is valid; raises if it is invalid."""
         prefix, _, rest = token.partition("_")
         id, _, secret = rest.partition("_")
 
@@ -188,7 +188,7 @@ class RoomAccess(RoomPart):
         return self._parts.store.read(work)
 
     def note_refusals(self, refused: Mapping[Refusal, int]) -> None:
-        """Lines of the journal about who was refused what, and how often."""
+        """Record refusals in the journal."""
 
         def work(tx: Transaction) -> None:
             for refusal, count in refused.items():
@@ -197,11 +197,11 @@ class RoomAccess(RoomPart):
         self._parts.store.transact("principal", work)
 
     def has_users(self) -> bool:
-        """Whether anyone may do anything."""
+        """Whether any grants exist."""
         return self._parts.store.read(lambda tx: bool(tx.access.all()))
 
     def names(self, *queue: str) -> list[tuple[str, ...]]:
-        """For each queue of a reference, the names by which a grant may mean it."""
+        """For each queue of a reference, the names by which a grant may refer to it."""
 
         def work(tx: Transaction) -> list[tuple[str, ...]]:
             names = names_of(queue)
@@ -239,5 +239,5 @@ def _shown(row: TokenRow) -> TokenShown:
 
 
 def _digest(secret: str) -> bytes:
-    """It is random, so a fast hash is enough."""
+    """A fast hash, which is enough for a random secret."""
     return blake2b(secret.encode(errors="surrogateescape"), digest_size=32).digest()

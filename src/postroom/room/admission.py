@@ -1,4 +1,4 @@
-"""Admission to a queue: what each capability does to messages before they are let into a queue."""
+"""Admission: what each capability does to messages before they enter a queue."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RoomAdmission:
-    """One after another: an event must fit its space before rules look at it."""
+    """Admission by all capabilities in order: an event must fit its space before rules see it."""
 
     def __init__(self, programs: Callable[[], Programs], room_graphs: RoomGraphs, by: By) -> None:
         self._flows = FlowAdmission(room_graphs, by)
@@ -40,5 +40,5 @@ class RoomAdmission:
         return [Put(queue, draft, None, tx.journal.actor) for draft in drafts]
 
     def again(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> list[Put]:
-        """The same of messages that were sent before, and come from another queue."""
+        """Admit messages that were sent before and come from another queue."""
         return self(tx, queue, drafts, again=True)

@@ -35,7 +35,7 @@ class CatalogEntry:
 
 @dataclass(frozen=True, slots=True)
 class CatalogVersion:
-    """A version of the definitions: since when there is it, and by whom; the files, if some were loaded."""
+    """A version of the definitions: when, by whom, and from which files."""
 
     version: int
     since: str
@@ -74,7 +74,7 @@ def catalog(tx: Transaction) -> list[CatalogEntry]:
 
 
 def _shown(body: dict[str, Any]) -> dict[str, Any]:
-    """A definition without what is empty, and with master data by its size only."""
+    """A definition without empty parts, and with master data only by size."""
     if "documents" in body:
         body = {"files": body.get("files", []), "documents": len(body["documents"])}
     if "rows" in body:

@@ -1,4 +1,4 @@
-"""Consumers that may fail: leased messages, the policies of queues, and what became dead letters."""
+"""Consumers: leased messages, delivery policies, workers, schedules, dead letters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from postroom.store.tables.schedules import Schedule
 
 
 class RoomConsumers(RoomPart):
-    """Leasing messages, working on them, and deciding how queues deliver."""
+    """Leasing messages, working on them, and delivery policies of queues."""
 
     def __init__(self, parts: Parts, room: object) -> None:
         super().__init__(parts)
@@ -50,7 +50,7 @@ class RoomConsumers(RoomPart):
         return self._parts.leasing.receive(queue, seconds=seconds, count=count, wait=wait, owner=owner, where=selector)
 
     def done_many(self, messages: Iterable[LeasedMessage]) -> None:
-        """The work on several leased messages is done: all of it in one commit, or none if a lease was lost."""
+        """Acknowledge several leased messages in one commit; none of them if a lease was lost."""
         ended = list(messages)
         if not all(isinstance(getattr(message, "lease", None), int) for message in ended):
             raise ArgumentInvalid(argument="messages", why="a list of leased messages is expected")
@@ -65,10 +65,10 @@ class RoomConsumers(RoomPart):
         wait: float | None = None,
         where: str | None = None,
     ) -> Iterator[LeasedMessage]:
-        """Leased messages one after another, until none has come for ``wait`` seconds.
+        """Leased messages one after another, until the queue was empty for ``wait`` seconds.
 
-        When the loop asks for the next one, the one before is done, unless the loop has ended it otherwise. A loop that
-        is left early gives its message back.
+        Asking for the next one acknowledges the one before, unless the loop has ended its lease. A loop that is left
+        early gives its message back.
         """
         return self._parts.leasing.each(queue, seconds=_seconds(lease), wait=wait, where=Selector.of(where))
 
@@ -82,8 +82,8 @@ class RoomConsumers(RoomPart):
     ) -> Iterator[LeasedMessage | None]:
         """Work on the next message of a queue: None if there is none.
 
-        At the end of the block the message is done; if the block raises, this attempt has failed, with the error as
-        its reason. The lease is extended meanwhile.
+        The end of the block acknowledges the message; if the block raises, the attempt fails, with the error as its
+        reason. The lease is extended while the block runs.
         """
         selector = Selector.of(where)
         received = self._parts.leasing.receive(queue, seconds=_seconds(lease), wait=wait, where=selector)
@@ -106,12 +106,13 @@ class RoomConsumers(RoomPart):
             message.done()
 
     def worker(self, *queue: str, concurrency: int = 1, lease: float | None = None) -> Callable[[F], F]:
-        """A decorator: the function works on messages of a queue, up to ``concurrency`` at a time, while ``run`` runs.
+        """A decorator: the function is called with messages of a queue, up to ``concurrency`` at a time, while ``run``
+        runs.
 
         It gets the message; or, if its parameter has another type, the body as a value of that type: a dataclass, a
-        TypedDict, a pydantic model, a list of them, and so on. A body that does not fit goes to the dead letters. A
-        parameter whose type is ``Postroom`` gets this room. Coroutine functions are awaited. A message is done when the
-        function returns, and has failed if it raises.
+        TypedDict, a pydantic model, a list of them, and so on. A body that does not fit becomes a dead letter. A
+        parameter whose type is ``Postroom`` gets this room. Coroutine functions are awaited. Returning acknowledges the
+        message; raising fails the attempt.
         """
         return self._parts.workers.worker(*queue, concurrency=concurrency, lease=lease)
 
@@ -122,7 +123,7 @@ class RoomConsumers(RoomPart):
         report: Callable[[Progress], None] | None = None,
         workers: Workers | None = None,
     ) -> Progress:
-        """Let workers work until ``stop`` is called; ``until_idle`` until the queues have nothing to give out now."""
+        """Run workers until ``stop`` is called; with ``until_idle`` until the queues have nothing to deliver now."""
         chosen = self._parts.workers if workers is None else workers
         fire = self._parts.scheduling.fire
         pool = Pool(self._parts.leasing, self._parts.keeper, chosen.workers, fire, self._room())
@@ -133,47 +134,47 @@ class RoomConsumers(RoomPart):
             self._pools.discard(pool)
 
     def drain(self, workers: Workers | None = None) -> Progress:
-        """Let workers of this room, or these, work until nothing is left to give out; for tests."""
+        """Run workers of this room, or these, until the queues are empty; for tests."""
         return self.run(until_idle=True, workers=workers)
 
     def stop(self) -> None:
-        """Let workers end what they have begun, and lease nothing more."""
+        """Stop workers: they finish running calls and lease nothing more."""
         for pool in list(self._pools):
             pool.stop()
 
     def lease(self, number: int) -> LeasedMessage:
-        """A message that is leased, by the number of its lease: to end it elsewhere than it was received."""
+        """A leased message by the number of its lease, so that a program can end a lease that another one got."""
         return self._parts.leasing.find(number)
 
     def leases(self, *, after: int = 0, limit: int = LEASES_SHOWN) -> list[LeaseShown]:
-        """The messages that are leased: who has which until when, those that began first at the front.
+        """The current leases, oldest first: message, owner, end.
 
-        With the number of the last one as ``after``, the next ones.
+        ``after`` continues after the lease with that number.
         """
         return self._parts.leasing.shown(after, limit)
 
     def policy(self, *queue: str) -> dict[str, Policy]:
-        """How messages are delivered, of a queue or of each queue below a level."""
+        """The delivery policy of a queue, or of each queue below a level."""
         return self._parts.policies.of(queue)
 
     def set_policy(self, *queue: str, **changes: Unpack[PolicyChanges]) -> list[str]:
-        """Change what is named of the policy of a queue, or of each queue below a level; the rest stays.
+        """Change settings of the policy of a queue, or of each queue below a level; the others stay.
 
-        ``lease``: seconds that a message is leased for. ``attempts``: how often a message is given out; after the last
+        ``lease``: seconds that a message is leased for. ``attempts``: how often a message is delivered; after the last
         it goes to the queue ``dead_letters`` (by default the queue's name with ``.dead``). ``backoff``: seconds before
-        the second attempt, twice as long before each one after, up to ``backoff_max``; the real time is at random
-        between half of it and all. ``order``: ``strict`` lets the next message wait while one is leased, ``free`` does
-        not. ``by`` names a property: messages with the same value come one after another, others beside them.
-        ``expired``: whether messages that have expired are dropped (``drop``) or go to the ``dead-letters``.
-        ``max_messages``, ``max_bytes``, ``max_age``: how many messages may be in it, how many bytes their bodies may
-        have, and how old the oldest that waits may be; then a send is refused, or (``over="dead-letters"``) the oldest
-        go there. ``retry``: which failures of rules, arcs and counters are tried again, those that may pass
-        (``passing``) or ``all``. Returns the queues whose policy changed.
+        the second attempt, twice as long before each one after, up to ``backoff_max``; the real time is random between
+        half of it and all of it. ``order``: with ``strict`` the next message waits while one is leased, with ``free``
+        it does not. ``by`` names a property: messages with the same value are delivered one at a time, others in
+        parallel. ``expired``: whether messages that have expired are dropped (``drop``) or go to the ``dead-letters``.
+        ``max_messages``, ``max_bytes``, ``max_age``: limits for the number of messages, the bytes of their bodies, and
+        the age of the oldest waiting one; beyond, a send is refused, or (``over="dead-letters"``) the oldest become
+        dead letters. ``retry``: which failures of rules, arcs and counters are retried: transient ones (``passing``) or
+        ``all``. Returns the queues whose policy changed.
         """
         return self._parts.policies.change(queue, dict(changes))
 
     def reset_policy(self, *queue: str) -> list[str]:
-        """Let queues deliver as those without a policy; returns those that changed."""
+        """Remove the policies of queues; returns those that changed."""
         return self._parts.policies.reset(queue)
 
     def schedule(
@@ -189,8 +190,8 @@ class RoomConsumers(RoomPart):
     ) -> Schedule:
         """Send a message to a queue at each time of a cron line, such as ``0 7 * * 1-5``, in the time of ``zone``.
 
-        Engines and workers send it, once however many there are. ``catch_up`` says what they send for times at which
-        none of them ran: nothing (``none``), one message for the ``last`` of these times, or one for each (``all``).
+        Engines and workers send it, once, however many run. ``catch_up`` says what they send for times that were
+        missed: nothing (``none``), one message for the ``last`` of these times, or one for each (``all``).
         """
         draft = Draft.of(body, format, None, properties)
         return self._parts.scheduling.add(name, Cron.of(cron, zone), queue, draft, catch_up)
@@ -204,11 +205,11 @@ class RoomConsumers(RoomPart):
         self._parts.scheduling.remove(name)
 
     def fire(self) -> int:
-        """Send what schedules have due now, as engines and workers do; returns how many messages these were."""
+        """Send what schedules have due now, as engines and workers do; returns the number of messages."""
         return self._parts.scheduling.fire()
 
     def purge(self, *queue: str, dry: bool = False) -> Relocated:
-        """Delete all unread messages of a queue; those that are leased stay. ``dry`` only counts."""
+        """Delete all unread messages of a queue; leased ones stay. ``dry`` only counts."""
         return self._parts.relocating.purge(queue, dry=dry)
 
     def move(
@@ -219,7 +220,7 @@ class RoomConsumers(RoomPart):
         limit: int | None = None,
         dry: bool = False,
     ) -> Relocated:
-        """Move messages that wait from one queue to the end of another: these keys, or the oldest ``limit``, or all."""
+        """Move waiting messages from one queue to the end of another: these keys, or the oldest ``limit``, or all."""
         return self._parts.relocating.move(queue, said(to), keys=keys, limit=limit, dry=dry)
 
     def redrive(
@@ -233,9 +234,9 @@ class RoomConsumers(RoomPart):
     ) -> Relocated:
         """Move dead letters back to the queues where they failed, or ``to`` another; their attempts begin anew.
 
-        ``edit`` is given each message and answers with another body for it, or None; or it has bodies by the keys of
-        messages. An edited message is a new one, which the old one caused. Of an error message of rules or arcs, the
-        message that failed is sent again so; with ``to``, the error message itself is moved.
+        ``edit`` is a function that gets each message and returns another body or None, or a mapping of bodies by key.
+        An edited message is a new one, caused by the old one. For an error message of rules or arcs, the failed message
+        is sent again so; with ``to``, the error message itself is moved.
         """
         target = None if to is None else said(to)
         change = _by_key(edit) if isinstance(edit, Mapping) else edit
@@ -243,7 +244,7 @@ class RoomConsumers(RoomPart):
 
 
 class PolicyChanges(TypedDict, total=False):
-    """What may be changed of a policy."""
+    """The settings of a policy that can be changed."""
 
     lease: float
     attempts: int | None

@@ -1,4 +1,4 @@
-"""What a room is told to do: definition files, what became of them, and what they would do."""
+"""Definitions of a room: loading, inspecting, and trying them out."""
 
 from __future__ import annotations
 
@@ -205,10 +205,10 @@ class RoomDefinitions(RoomPart):
         type: str | None = None,
         properties: Mapping[str, Value] | None = None,
     ) -> Tried | None:
-        """A dry run of one message: what the rules in force would do if it were sent now; None if none watches.
+        """A dry run of one message: what the rules in force would do if it were sent now; None if no rule reads the
+        queue.
 
-        A body that its format or its type does not allow, and a queue that takes no messages, are refused as by a send.
-        Nothing is changed.
+        Raises like a send for an invalid body, or a queue that accepts no messages. Nothing is changed.
         """
         from postroom.rules import tryout
 

@@ -1,4 +1,4 @@
-"""Running a room: steps, and what the engine does outside."""
+"""Running a room: engine steps, and effects outside."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class RoomEngine(RoomPart):
 
     @contextmanager
     def _compensating(self, *, once: bool) -> Iterator[None]:
-        """Look for spheres that lost their owner, once or again and again."""
+        """Abort spheres that lost their owner, once or repeatedly."""
         compensator = self._parts.monitor.compensator()
         compensator.announce()
         compensator.check()
@@ -91,10 +91,11 @@ class RoomEngine(RoomPart):
         return self.run(until_idle=True, report=report, **options)
 
     def run_senders(self, *, until_idle: bool = False, report: Report | None = None) -> int:
-        """Send what the outbox has, and evaluate nothing: a process of its own for messages to partners and commands.
+        """Send the effects in the outbox and evaluate nothing: a separate process for messages to partners and
+        commands.
 
-        While it runs, the engines of the room send nothing; when it ends, they do again. It starts no Spark. Returns
-        the number of effects tried. ``stop`` ends it.
+        While it runs, the engines of the room send nothing. It starts no Spark. Returns the number of effects tried.
+        ``stop`` ends it.
         """
         return self._parts.senders.run(until_idle=until_idle, report=report)
 

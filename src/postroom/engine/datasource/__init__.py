@@ -1,1 +1,1 @@
-"""Rooms as tables and streams of Spark, for programs of users' own: ``format("postroom")``."""
+"""Rooms as tables and streams of Spark, for users' programs: ``format("postroom")``."""

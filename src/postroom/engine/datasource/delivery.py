@@ -1,4 +1,4 @@
-"""Delivering what a Spark job made: all of it in one commit, and a batch that comes again only once."""
+"""Delivering the output of a Spark job in one commit. A batch that Spark repeats is delivered once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FINGERPRINT = b"spark"  # a batch is known by its number, whatever it says when
 
 
 class Receipt(NamedTuple):
-    """Which batch of which streaming query this is. Spark keeps both across restarts, in the query's checkpoint."""
+    """Identifies a batch of a streaming query. Spark keeps both parts across restarts, in the query's checkpoint."""
 
     query: str
     batch: int
@@ -28,7 +28,7 @@ class Receipt(NamedTuple):
 
 
 def deliver(store: Store, queue: str, drafts: Sequence[Draft], put: Put, receipt: Receipt | None = None) -> int:
-    """Put messages into a queue in one commit. Answers how many: none for a batch that was delivered before."""
+    """Put messages into a queue in one commit. Returns how many: 0 for a batch that was delivered before."""
     if len(drafts) > BATCH_MESSAGES_MAX:
         why = f"{len(drafts)} messages; one commit takes at most {BATCH_MESSAGES_MAX}. Write them in several jobs"
         raise ArgumentInvalid(argument="write", why=why)

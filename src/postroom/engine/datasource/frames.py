@@ -1,4 +1,4 @@
-"""Messages as the rows of a Spark table: the columns, and Arrow batches of them."""
+"""Messages as rows of a Spark table: columns and Arrow batches."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SCHEMA = StructType([StructField(name, kind) for name, (kind, _) in COLUMNS.item
 
 
 class Frames:
-    """Makes Arrow batches with the columns that a reader asked for."""
+    """Makes Arrow batches with the requested columns."""
 
     def __init__(self, schema: StructType, corrupt: str) -> None:
         for field in schema.fields:
@@ -48,7 +48,7 @@ class Frames:
         self._skip = corrupt == "skip"
 
     def batch(self, messages: Iterable[Found]) -> pyarrow.RecordBatch:
-        """One batch; a message that no longer says what was sent ends the reading, or is left out if so wished."""
+        """One batch. A damaged message raises, or is left out if the option says so."""
         sound = [message for message in messages if self._is_sound(message)]
         columns = {name: [COLUMNS[name][1](message) for message in sound] for name in self._schema.fieldNames()}
         return pyarrow.RecordBatch.from_pydict(columns, schema=self._arrow)
@@ -62,7 +62,7 @@ class Frames:
 
 
 def _texts(properties: str) -> list[tuple[str, str | None]]:
-    """Properties by name, every value as text: a column of a table has one type."""
+    """Properties by name, all values as text, because a column has one type."""
     if properties == NO_PROPERTIES:  # most have none, and reading JSON costs as much as the rest of a row
         return []
     return [(name, _text(value)) for name, value in json.loads(properties).items()]

@@ -26,7 +26,7 @@ WRITING = ("room", "path", "queue", "actor", "checkpointLocation")
 
 @dataclass(frozen=True)
 class Place:
-    """One queue of one room, as a program elsewhere finds it."""
+    """A queue of a room, as a process elsewhere finds it."""
 
     url: str
     queue: str
@@ -36,7 +36,7 @@ class Place:
         return open_store(self.url, actor=self.actor, create=False)
 
     def find(self, tx: Transaction) -> Queue:
-        """The queue by its name or its path. One that was retired can still be read."""
+        """The queue by its name or path; a retired one can still be read."""
         present = tx.queues.named_to_read(self.queue)
         if present is None:
             present = next((queue for queue in tx.queues.below(self.queue) if queue.path == self.queue), None)
@@ -48,7 +48,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which messages of a queue are wanted."""
+    """A filter of messages."""
 
     states: tuple[str, ...]
     keys: tuple[int, ...] | None
@@ -56,7 +56,7 @@ class Choice:
 
 
 def place(options: Mapping[str, str], known: tuple[str, ...]) -> Place:
-    """Where to read or write. An option that means nothing is an error: a misspelt one would be ignored silently."""
+    """Where to read or write. Raises for an unknown option, so that a misspelt one is not ignored."""
     names = {name.lower() for name in known}
     for name in options:
         if name.lower() not in names:
@@ -75,7 +75,7 @@ def place(options: Mapping[str, str], known: tuple[str, ...]) -> Place:
 
 
 def choice(options: Mapping[str, str]) -> Choice:
-    """The filters that the store applies: it then sends less to Spark."""
+    """The filters that the store applies, so that less is sent to Spark."""
     states = (word(options, "state", STATES),) if "state" in options else STATES
     keys = [key_number(key.strip()) for key in options.get("key", "").split(",")] if "key" in options else None
     since = _moment(options, "since")
@@ -86,7 +86,7 @@ def choice(options: Mapping[str, str]) -> Choice:
 
 
 def word(options: Mapping[str, str], name: str, known: tuple[str, ...]) -> str:
-    """One of a few words; the first is meant where none is given."""
+    """One of a few words; the first is the default."""
     value = options.get(name, known[0])
     if value not in known:
         raise ArgumentInvalid(argument=f"option {name}", why=f"{value!r} is not one of: {', '.join(known)}")
@@ -102,7 +102,7 @@ def batch_max(options: Mapping[str, str]) -> int | None:
 
 
 def parts(wish: int | None, messages: int) -> int:
-    """Into how many partitions to cut; more than there are messages are of no use."""
+    """The number of partitions: at most one for each message."""
     wanted = wish or min(-(-messages // SCAN_MESSAGES), SCAN_PARTITIONS_MAX)
     return max(1, min(wanted, messages))
 

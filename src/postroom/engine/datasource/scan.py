@@ -32,10 +32,10 @@ class KeyList(InputPartition):
 
 
 class Scan(DataSourceReader):
-    """One reading of a queue. What is there is read as it is at that moment: not all partitions at the same one.
+    """One reading of a queue. Each partition reads the queue at its own moment.
 
-    The store's filters are options. Spark would give us those of a query by ``pushFilters``, but it keeps what it gave
-    with the table: the next query on the same frame, or the other half of a union, then reads what the first asked for.
+    The store's filters are options. ``pushFilters`` is not used: Spark keeps pushed filters with the table, so another
+    query on the same frame, or the other half of a union, would read with the filters of the first.
     """
 
     def __init__(self, place: Place, frames: Frames, partitions: int | None, choice: Choice) -> None:
@@ -68,10 +68,10 @@ class Scan(DataSourceReader):
                 yield from map(self._frames.batch, self._pages(store, queue, wanted))
 
     def _pages(self, store: Store, queue: Queue, wanted: Wanted) -> Iterator[list[Found]]:
-        """Each message once, page by page, so that no long reading stands in the way of the writers.
+        """Each message once, page by page, so that a long read does not block writers.
 
-        One that is processed meanwhile goes from the unprocessed to the end of the processed. In this order it may be
-        met twice, and is left out the second time, but it cannot be missed.
+        A message that is processed meanwhile moves from the unprocessed to the end of the processed ones. In this order
+        it may be met twice, and is skipped the second time, but is never missed.
         """
         seen: set[int] = set()
         for state in (State.UNPROCESSED, State.PROCESSED):

@@ -28,14 +28,14 @@ _TAKEN = ("body", "format", "type", "properties")
 
 @dataclass
 class Made(WriterCommitMessage):
-    """What one task made, on its way to the driver."""
+    """What one task made, for the driver."""
 
     drafts: list[Draft]
     query: str | None
 
 
 class Sheet:
-    """Checks rows and turns them into messages. Nothing is written: a task may run twice, or fail halfway."""
+    """Checks rows and makes messages. It writes nothing, because a task may run twice or fail halfway."""
 
     def __init__(self, schema: StructType) -> None:
         names = {field.name.lower(): field for field in schema.fields}
@@ -67,7 +67,7 @@ def _draft(row: dict[str, Any]) -> Draft:
 
 
 def _properties(value: Any) -> dict[str, Any] | None:
-    """A map comes as pairs, and text is JSON."""
+    """Read properties: a map comes as pairs, text as JSON."""
     if not isinstance(value, str):
         return None if value is None else dict(value)
     try:
@@ -80,7 +80,7 @@ def _properties(value: Any) -> dict[str, Any] | None:
 
 
 class _Written:
-    """What a batch and a stream have in common."""
+    """What batch and stream writers share."""
 
     def __init__(self, place: Place, sheet: Sheet, admission: Admission) -> None:
         self._place = place
@@ -96,14 +96,14 @@ class _Written:
 
 
 class BatchSink(_Written, DataSourceArrowWriter):
-    """One write: all rows, in their order, or none. A failed one has written nothing, so there is nothing to abort."""
+    """One write: all rows in order, or none. A failed one has written nothing, so there is nothing to abort."""
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         self._deliver([draft for made in _all(messages) for draft in made.drafts], None)
 
 
 class StreamSink(_Written, DataSourceStreamArrowWriter):
-    """One commit per batch of a streaming query, known by its number should Spark repeat it."""
+    """One commit per batch of a streaming query. A repeated batch is recognised by its number."""
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         made = _all(messages)

@@ -19,12 +19,12 @@ from postroom.store.kernel.base import Store
 
 
 class Source(DataSource):
-    """What every room offers to Spark. How messages enter a queue is the room's to say: ``postroom.spark`` does."""
+    """What every room offers to Spark. ``postroom.spark`` adds how messages are admitted to a queue."""
 
     @staticmethod
     @abstractmethod
     def admission(store: Store) -> Put:
-        """How messages enter the queues of this store."""
+        """How messages are admitted to the queues of this store."""
 
     @classmethod
     def name(cls) -> str:

@@ -26,14 +26,14 @@ Offset = dict[str, int]
 
 @dataclass
 class Span(InputPartition):
-    """Arrivals after one journal number, up to another."""
+    """A range of arrivals by journal number: after one, up to another."""
 
     after: int
     until: int
 
 
 class Stream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The arrivals of one queue. A message that has left the queue before it is read is left out."""
+    """The arrivals of one queue, without messages that left the queue before they were read."""
 
     def __init__(self, place: Place, frames: Frames, partitions: int | None, batch_max: int | None, start: str) -> None:
         self._place = place

@@ -1,4 +1,4 @@
-"""Following a queue: how far a reader may go without passing over a message that is still on its way."""
+"""Following a queue: how far a reader may go without skipping a message whose commit is under way."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from postroom.store.tables.scans import END
 class Tail:
     """The end of one queue's arrivals, by journal number.
 
-    Numbers are drawn before they are committed, so a higher one may be seen first. But a sender draws a queue's numbers
-    under the lock of its row: whoever holds that lock sees all numbers so far, and later ones will be higher.
+    Numbers are assigned before the commit, so a higher one may become visible first. But a sender assigns a queue's
+    numbers under the lock of its row: with that lock, all numbers so far are visible, and later ones are higher.
     """
 
     def __init__(self, store: Store, queue: str) -> None:
@@ -22,7 +22,7 @@ class Tail:
         self._quiet = (-1, -1)  # from the first number to the second nothing came to this queue
 
     def check(self, after: int) -> None:
-        """Refuse to read on behind a number if what came next was archived."""
+        """Raise if lines after ``after`` have been archived."""
         if after == self._checked[0] and self._checked[1] == self._store.read(lambda tx: tx.journal.archives.end()):
             return
 
@@ -33,7 +33,7 @@ class Tail:
         self._checked = (after, self._store.read(work))
 
     def last(self, after: int, limit: int = END) -> int:
-        """The number of the newest of the next ``limit`` arrivals; ``after`` itself if there is none."""
+        """The journal number of the last of the next ``limit`` arrivals; ``after`` itself if there is none."""
         since, until = self._quiet
         if since > after:
             until = after

@@ -1,1 +1,1 @@
-"""Everything about Spark itself: its session, its Java, its workers, and what crosses between them and us."""
+"""Everything about Spark itself: session, Java, workers, and data exchange with them."""

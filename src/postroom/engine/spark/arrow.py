@@ -1,6 +1,6 @@
-"""Rows as values: what crosses Spark as one value is not taken apart on the way.
+"""Rows as values: each row crosses Spark as one binary value.
 
-Taken apart, each value would be converted four times on its way through the JVM, which costs more than to evaluate a
+As columns, each value would be converted four times on its way through the JVM, which costs more than evaluating a
 rule.
 """
 
@@ -20,7 +20,7 @@ def stream(rows: pyarrow.RecordBatch) -> bytes:
 
 
 def packed_rows(values: Sequence[bytes]) -> pyarrow.RecordBatch:
-    """Values as the one column of a batch."""
+    """Values as a batch with one column."""
     return pyarrow.RecordBatch.from_arrays([pyarrow.array(values, pyarrow.binary())], names=["packed"])
 
 

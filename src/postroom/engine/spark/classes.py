@@ -1,6 +1,6 @@
-"""The file in which Java keeps Spark's classes: a session and its first job then take half of the processor time.
+"""Java's class data archive for Spark's classes: with it, a session and its first job take half the processor time.
 
-``prepare`` makes it; without it everything works, and starts more slowly.
+``prepare`` makes it; it is optional.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def place() -> Path:
 
 
 def options() -> str:
-    """What Java is told, so that it uses the file; nothing if there is none, or another user can change it."""
+    """Java options to use the file; empty if there is none, or if another user can change it."""
     told = os.environ.get(OPTIONS, "")
     file = place()
     if "Archive" in told or not is_private(file.parent, file):
@@ -33,5 +33,5 @@ def options() -> str:
 
 
 def option(name: str, file: Path) -> str:
-    """A word for Java that names a file, in whose name there may be spaces."""
+    """A Java option that names a file; the name may have spaces."""
     return f'"-XX:{name}={file}"'

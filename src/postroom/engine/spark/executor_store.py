@@ -1,7 +1,7 @@
-"""The store as the place of exchange with executors: they fetch what messages say by their keys, and leave answers.
+"""Exchange with executors through the store: they read bodies by key and write answers there.
 
 Then only keys and receipts go through the engine's Spark. Answers are known by the lease, step, job and chunk that they
-are for: an attempt that comes second leaves nothing, and what no step commits is swept.
+are for: a second attempt at a task writes nothing, and answers that no step commits are removed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _steps = count(1)
 
 
 def exchange(store: Store, master: str, conf: Mapping[str, str]) -> str | None:
-    """The URL under which executors are to read and write; None if the engine hands everything over itself."""
+    """The URL of the store for executors; None if the engine sends everything through Spark."""
     wish = conf.get(SETTING)
     if wish is None:
         return None if master.startswith("local") else store.address
@@ -46,12 +46,12 @@ def exchange(store: Store, master: str, conf: Mapping[str, str]) -> str | None:
 
 
 def settings_of_spark(conf: Mapping[str, str]) -> dict[str, str]:
-    """Without our own setting, of which Spark need not know."""
+    """Spark's settings without our own."""
     return {name: value for name, value in conf.items() if name != SETTING}
 
 
 class Damaged(Exception):
-    """Executors found messages that no longer say what was sent."""
+    """Executors found damaged messages."""
 
     def __init__(self, keys: Sequence[int]) -> None:
         super().__init__(keys)
@@ -59,12 +59,12 @@ class Damaged(Exception):
 
 
 def misread(key: int) -> StoreUnavailable:
-    """What executors found damaged, and the engine does not."""
+    """The error if executors found a message damaged and the engine does not."""
     return StoreUnavailable(why=f"an executor read message {key_text(key)} otherwise than the engine does")
 
 
 def unreached(why: str) -> StoreUnavailable:
-    """What executors could not do in the store."""
+    """The error if executors could not use the store."""
     return StoreUnavailable(why=f"an executor could not use the room: {why}")
 
 
@@ -72,7 +72,8 @@ def unreached(why: str) -> StoreUnavailable:
 
 
 class AnswerStore:
-    """Where an engine finds what its executors left. It looks by a connection of its own: others commit meanwhile."""
+    """Where an engine reads the answers of its executors, over a connection of its own, because others commit
+    meanwhile."""
 
     def __init__(self, url: str, fence: int) -> None:
         self.url = url
@@ -81,7 +82,7 @@ class AnswerStore:
         self.under_way: set[int] = set()  # the steps whose answers someone may yet ask for
 
     def bay(self) -> Bay:
-        """For one more step."""
+        """A new bay, for one more step."""
         bay = Bay(self, next(_steps))
         self.under_way.add(bay.step)
         return bay
@@ -92,17 +93,17 @@ class AnswerStore:
 
 @dataclass(frozen=True)
 class Bay:
-    """The place of one step."""
+    """The exchange of one step with its executors."""
 
     answer_store: AnswerStore
     step: int
 
     def ticket(self) -> Ticket:
-        """For one more job: what an earlier one left is not mixed with what this one leaves."""
+        """A ticket for one more job, whose answers are kept apart from those of earlier jobs."""
         return Ticket(self.answer_store.url, self.answer_store.fence, self.step, next(_jobs))
 
     def answers(self, ticket: Ticket, receipts: Iterable[Receipt]) -> list[bytes]:
-        """What executors left for a job, in the order of chunks, if none had trouble with it."""
+        """The answers to a job in the order of chunks; raises if an executor had trouble."""
         chunks = set()
         damaged: list[int] = []
         for receipt in receipts:
@@ -121,19 +122,19 @@ class Bay:
         return [answers[chunk] for chunk in sorted(chunks)]
 
     def fetched(self, keys: Sequence[int]) -> dict[int, Stored]:
-        """Claimed messages, for the few of them that the engine itself must know."""
+        """The claimed messages with bodies, for the few that the engine itself has to read."""
         messages = self.answer_store.store.read(lambda tx: tx.messages.find_many(keys)) if keys else {}
         if len(messages) < len(set(keys)):
             raise Stale  # someone has received or removed one since it was claimed
         return messages
 
     def clear(self, tx: Transaction) -> None:
-        """Forget what was left for this step, and for steps that were given up. Others may be under way."""
+        """Remove the answers for this step and for abandoned steps."""
         others = self.answer_store.under_way - {self.step}
         tx.staging.clear(self.answer_store.fence, self.step, min(others, default=self.step))
 
     def close(self) -> None:
-        """The step is committed, or given up."""
+        """End it: the step is committed or abandoned."""
         self.answer_store.under_way.discard(self.step)
 
 
@@ -142,7 +143,7 @@ class Bay:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a worker tells of a chunk: it left the answer, or could not."""
+    """What a worker reports of a chunk: the answer is written, or why not."""
 
     chunk: int
     gone: bool = False
@@ -159,7 +160,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Ticket:
-    """What a worker needs to fetch messages and to leave its answer; it travels as the code of a task does."""
+    """What a worker needs to read messages and write its answer; sent along with the task."""
 
     url: str = field(repr=False)  # it may hold a password
     fence: int
@@ -168,28 +169,28 @@ class Ticket:
 
     @classmethod
     def of(cls, url: str, packed: str) -> Ticket:
-        """One that has travelled as a property of a job."""
+        """A ticket that was sent as a property of a job."""
         return cls(url, *map(int, packed.split()))
 
     def __str__(self) -> str:
-        """Without the URL: the properties of a job are for everyone to see."""
+        """Without the URL: properties of a job are public."""
         return f"{self.fence} {self.step} {self.job}"
 
     def fetched(self, keys: Sequence[int]) -> dict[int, Stored]:
         return _tried(self.url, lambda store: store.read(lambda tx: tx.messages.find_many(keys)))
 
     def leave(self, chunk: int, answer: bytes) -> bool:
-        """Keep the answer to a chunk; False if another attempt has left it before."""
+        """Write the answer to a chunk; False if another attempt has already done so."""
         about = (self.fence, self.step, self.job, chunk)
         return _tried(self.url, lambda store: store.transact("stage", lambda tx: tx.staging.add(*about, answer)))
 
     def worked_off(
         self, chunk: int, keys: Collection[int], ours: Collection[int], work: Callable[[dict[int, Stored]], bytes]
     ) -> Receipt:
-        """Fetch the messages that a chunk needs, and leave what ``work`` answers.
+        """Read the messages that a chunk needs, and write what ``work`` answers.
 
-        All must be there, and ``ours`` must say what was sent. What goes wrong with the store is told; what goes wrong
-        in the work is raised.
+        All messages must be there, and ``ours`` must match their hash. Errors of the store are reported in the receipt;
+        errors of ``work`` are raised.
         """
         try:
             messages = self.fetched(sorted(keys))
@@ -201,7 +202,7 @@ class Ticket:
         return self.left(chunk, work(messages))
 
     def left(self, chunk: int, answer: bytes) -> Receipt:
-        """The receipt for an answer, whether it could be left or not."""
+        """The receipt for an answer that is written now, or was before."""
         try:
             self.leave(chunk, answer)
         except PostroomError as error:
@@ -214,7 +215,7 @@ _opened: dict[tuple[int, str], Store] = {}  # one connection of each worker proc
 
 
 def _tried(url: str, work: Callable[[Store], T]) -> T:
-    """Twice: a connection that was idle for long may have been ended, and an answer is left at most once."""
+    """Try twice: an idle connection may be closed, and an answer is written at most once."""
     with _lock:
         try:
             return work(_store(url))
@@ -231,7 +232,7 @@ def _store(url: str) -> Store:
 
 
 def leave_all() -> None:
-    """Close the connections of this process."""
+    """Close all connections of this process."""
     while _opened:
         _, store = _opened.popitem()
         store.close()

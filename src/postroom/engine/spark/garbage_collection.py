@@ -1,4 +1,4 @@
-"""Python's garbage collector, kept from interrupting work that makes very many objects and no cycles."""
+"""Keeps Python's garbage collector from interrupting work that makes many objects and no cycles."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _usual: list[tuple[int, int, int]] = []  # the thresholds to go back to, once fo
 
 @contextmanager
 def rarely_collecting() -> Iterator[None]:
-    """Collect rarely meanwhile: collections took a fifth of a commit, and half of the time of making a long answer.
+    """Collect rarely during the block: collections took a fifth of a commit, and half the time of making a long answer.
 
-    It is a setting of the whole process, so it ends before anything is handed to a caller who may keep it waiting: no
-    ``yield`` inside. Several threads may ask for it at a time; the last one to leave sets back what was before.
+    It is a setting of the whole process, so do not ``yield`` inside the block. Several threads may use it at a time;
+    the last one restores the setting.
     """
     with _lock:
         _usual.append(_usual[0] if _usual else gc.get_threshold())
@@ -38,9 +38,9 @@ def rarely_collecting() -> Iterator[None]:
 
 
 def freeze_loaded() -> None:
-    """At the beginning of a task: take what the first tasks of a worker load out of all later collections.
+    """At the start of a task, exclude loaded modules from later collections.
 
-    Spark collects after every task. Among what was loaded there is no garbage, and looking at it took 40 ms.
+    Spark collects after every task, and scanning them took 40 ms.
     """
     if next(_tasks) < _TASKS_LOADING:
         gc.freeze()

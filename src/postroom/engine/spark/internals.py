@@ -1,7 +1,7 @@
-"""All that we use of Spark and py4j beyond what they document: one file to read when Spark is renewed.
+"""All uses of undocumented names of Spark and py4j, in one file to check when Spark is upgraded.
 
-``tests/engine/spark/test_internals.py`` names the version that this was written for, and looks up every name in it. A
-house test sees to it that no other file uses such names.
+``tests/engine/spark/test_internals.py`` pins the version and looks up every name. A house test keeps such names out of
+other files.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ SOURCE_EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 
 
 def kafka_package() -> str:
-    """What Spark has to fetch to read and write Kafka."""
+    """The Maven package that Spark needs for Kafka."""
     return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"
 
 
@@ -86,7 +86,7 @@ def has_java() -> bool:
 
 
 def java() -> Any:
-    """The process of Java; None if there is none, or if it was there before us, as with spark-submit."""
+    """The Java process; None if there is none, or if we did not start it, as with spark-submit."""
     return getattr(SparkContext._gateway, "proc", None)
 
 
@@ -100,7 +100,7 @@ def has_session() -> bool:
 
 
 def end_session() -> Any:
-    """End the session of this process and the connection to its Java, whose process is the answer."""
+    """End the session of this process and its connection to Java; returns the Java process."""
     context, gateway, process = SparkContext._active_spark_context, SparkContext._gateway, java()
     if context is not None:
         if process is not None and process.poll() is not None:
@@ -123,7 +123,7 @@ def has_ended(session: SparkSession) -> bool:
 
 
 def java_message(error: Py4JJavaError) -> str:
-    """What Java says of an error, without the trace."""
+    """Java's message of an error, without the stack trace."""
     return str(error.java_exception.getMessage() or error.java_exception.toString())
 
 
@@ -132,7 +132,7 @@ def _jvm(session: SparkSession) -> Any:
 
 
 def prepare(session: SparkSession) -> None:
-    """Hush what is noisy, and look up now what is often asked for."""
+    """Silence noisy loggers, and cache frequent lookups."""
     log4j = _jvm(session).org.apache.logging.log4j
     for name in NOISY:
         log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
@@ -147,7 +147,7 @@ def plan_of(frame: DataFrame) -> str:
 
 
 def send_by_value(functions: Iterable[Callable[..., Any]]) -> None:
-    """Have functions go to workers as they are, and not as the name of a module that is only here."""
+    """Pickle functions by value: workers cannot import their modules."""
     for module in modules_of(functions):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # Spark's own copy
 
@@ -156,7 +156,7 @@ def send_by_value(functions: Iterable[Callable[..., Any]]) -> None:
 
 
 def functions(session: SparkSession) -> Mapping[str, tuple[str, str]]:
-    """Spark's own functions by their names in lower case: each with its group, and the class that it becomes."""
+    """Spark's own functions by their names in lower case: each with its group and its expression class."""
     infos = _jvm(session).org.apache.spark.sql.api.python.PythonSQLUtils.listBuiltinFunctionInfos()
     return {
         str(info.getName()).lower(): (str(info.getGroup()), str(info.getClassName()).rpartition(".")[2])
@@ -165,17 +165,17 @@ def functions(session: SparkSession) -> Mapping[str, tuple[str, str]]:
 
 
 def parsed(session: SparkSession, statement: str) -> list[tuple[JavaObject, str]]:
-    """The operators and expressions of a statement as Spark's parser has it, each with the name of its class."""
+    """Parse a statement: its operators and expressions, each with the name of its class."""
     return list(_nodes(session._jsparkSession.sessionState().sqlParser().parsePlan(statement)))
 
 
 def analyzed(frame: DataFrame) -> list[str]:
-    """The classes of all operators and expressions of a frame when its names are resolved."""
+    """The class names of all operators and expressions of a frame, after names are resolved."""
     return [kind for _, kind in _nodes(frame._jdf.queryExecution().analyzed())]
 
 
 def _nodes(plan: JavaObject) -> Iterator[tuple[JavaObject, str]]:
-    """Every operator and expression that a plan is made of, wherever it stands in it."""
+    """Every operator and expression of a plan, at any depth."""
     gateway, (tree, many, product) = SparkContext._gateway, TREES
     assert gateway is not None
     todo: list[Any] = [plan]
@@ -194,15 +194,15 @@ def _nodes(plan: JavaObject) -> Iterator[tuple[JavaObject, str]]:
 
 
 def relation_name(node: JavaObject) -> str:
-    """Of an ``UnresolvedRelation``."""
+    """The table name of an ``UnresolvedRelation``."""
     return str(node.tableName()).strip("`")
 
 
 def function_name(node: JavaObject) -> str:
-    """Of an ``UnresolvedFunction``."""
+    """The function name of an ``UnresolvedFunction``."""
     return ".".join(str(node.nameParts().apply(at)) for at in range(node.nameParts().length()))
 
 
 def names_of_with(node: JavaObject) -> list[str]:
-    """The tables that an ``UnresolvedWith`` makes."""
+    """The names that an ``UnresolvedWith`` (a WITH clause) defines."""
     return [str(node.cteRelations().apply(at)._1()) for at in range(node.cteRelations().length())]

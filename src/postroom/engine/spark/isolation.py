@@ -1,6 +1,6 @@
 """If a job dies, on Spark or in a worker, it is split until the message that kills it is found.
 
-That message gets an error message. All others are evaluated as if it were not there.
+That message gets an error message. All others are evaluated without it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ GUILT = f"evaluation killed its worker, or exceeded the limit of {EVALUATION_SEC
 
 
 class Piece(Protocol):
-    """A message, or a set of them, that is evaluated as one."""
+    """A message, or a set of messages, that is evaluated as one."""
 
     @property
     def failure(self) -> str | None:
-        """Why it cannot be evaluated: then its error message comes of it, whatever it says."""
+        """Why it cannot be evaluated, if so: it gets an error message without being evaluated."""
 
     def failing(self, why: str) -> Self: ...
 
@@ -37,7 +37,7 @@ _PARTS = 8  # into how many pieces a job that fails is taken apart
 def isolated(
     way: Way, arrivals: Sequence[P], evaluate: Evaluate[P, R], again: bool = True
 ) -> Iterator[Mapping[int, R]]:
-    """What comes of arrivals; of one that cannot be evaluated it is an error message."""
+    """The outcomes of arrivals; for one that cannot be evaluated, an error message."""
     if not arrivals:
         return
     try:

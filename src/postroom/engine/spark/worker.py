@@ -1,6 +1,6 @@
-"""What a Python worker may take: memory, time, a place behind the engine itself, and what it sees of our environment.
+"""Limits of a Python worker: memory, time, priority below the engine, and the visible environment variables.
 
-The workers of Spark and those of the engine's own (``engine/worker_process.py``) have the same bounds.
+The workers of Spark and those of the engine's own (``engine/worker_process.py``) have the same limits.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def is_shown(name: str) -> bool:
 
 
 def environment() -> dict[str, str]:
-    """What they see of it."""
+    """The environment of workers."""
     return {name: value for name, value in os.environ.items() if is_shown(name)}
 
 
 class Bounds(NamedTuple):
-    """What a worker may take."""
+    """The limits of a worker."""
 
     seconds: float = EVALUATION_SECONDS  # for a chunk, besides what its size allows
     memory: int = WORKER_BYTES_MAX
@@ -45,11 +45,11 @@ class Bounds(NamedTuple):
 
     @classmethod
     def beside(cls, master: str) -> Bounds:
-        """For workers of a master; one on this machine goes behind the engine."""
+        """The limits for workers of a master; local ones run at a lower priority than the engine."""
         return cls(nice=_NICE if master.startswith("local") else 0)
 
     def settle(self) -> None:
-        """Begin a task within these bounds."""
+        """Apply the limits at the start of a task."""
         _, most = resource.getrlimit(resource.RLIMIT_DATA)
         memory = self.memory if most == resource.RLIM_INFINITY else min(self.memory, most)
         resource.setrlimit(resource.RLIMIT_DATA, (memory, most))
@@ -58,14 +58,14 @@ class Bounds(NamedTuple):
         freeze_loaded()
 
     def deadline(self, size: int, *, processor: bool = False) -> Deadline:
-        """For a chunk of so many bytes."""
+        """The deadline for a chunk of so many bytes."""
         return Deadline(self.seconds + size / _BYTES_A_SECOND, processor=processor)
 
 
 class Deadline:
-    """Ends this process if a batch takes too long: what runs in it may not be stopped in any other way.
+    """Kills this process if a batch takes too long, because nothing else may stop it.
 
-    With ``processor``, the seconds are those that it computes: others that use the machine do not make it late.
+    With ``processor``, it counts processor time, so that a busy machine makes no batch late.
     """
 
     def __init__(self, seconds: float, *, processor: bool = False) -> None:

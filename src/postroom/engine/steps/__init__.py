@@ -1,1 +1,1 @@
-"""The steps of an engine: claim messages, evaluate them, commit what follows."""
+"""The steps of an engine: claim messages, evaluate them, commit their effects."""

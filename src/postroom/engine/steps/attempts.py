@@ -1,7 +1,7 @@
-"""Attempts of the engine: what becomes of a message whose rules, arcs or counter have failed.
+"""Attempts of the engine: what happens to a message whose rules, arcs or counter failed.
 
-Where the policy of its queue has attempts, it is tried again, and moved to the dead letters after the last one; until
-then none of its effects are applied. The error message that the language promises is put when it has failed for good.
+If the policy of its queue has attempts, it is retried, and becomes a dead letter after the last one; until then none of
+its effects are applied. The error message is put after the last failure.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ IN_ORDER = "arcs with state"
 
 
 class Tries(NamedTuple):
-    """The policies of the queues of a claim that have attempts, and how often its messages were tried before."""
+    """The policies with attempts of the queues of a claim, and how often its messages were tried before."""
 
     policies: Mapping[str, Policy]
     before: Mapping[int, int]
 
     @classmethod
     def of(cls, tx: Transaction, messages: Sequence[Stored], once: frozenset[str] = frozenset()) -> Tries:
-        """Those of messages that were claimed; queues whose events are taken ``once`` have none."""
+        """Read them for claimed messages; queues whose events are taken ``once`` have none."""
         names = {stored.queue for stored in messages} - once
         known = {
             name: policy for name, policy in tx.policies.all().items() if policy.attempts is not None and name in names
@@ -43,7 +43,7 @@ class Tries(NamedTuple):
         return cls(known, tx.deliveries.attempts([stored.key for stored in messages if stored.queue in known]))
 
     def judged(self, queue: str, key: int, made: Effects) -> Effects:
-        """What comes of a message that may have failed: if it is tried again, nothing; else its error messages."""
+        """The effects of a message after a possible failure: none if it is retried, else its error messages."""
         policy = self.policies.get(queue)
         errors = [] if policy is None else [effect for effect in made if type(effect) is Enqueue and effect.failed]
         if policy is None or not errors or type(made[0]) is Failed:
@@ -56,7 +56,8 @@ class Tries(NamedTuple):
     def each(
         self, groups: Iterator[Mapping[int, Effects]], arrivals: Sequence[Arrival]
     ) -> Iterator[Mapping[int, Effects]]:
-        """``judged`` for every message of a step. Who has read the error of one that is tried again is left out."""
+        """``judged`` for every message of a step. Errors of messages that are retried are hidden from later
+        messages."""
         by_order = {arrival.order: arrival for arrival in arrivals}
         for group in groups:
             judged = {
@@ -74,7 +75,7 @@ NO_TRIES = Tries({}, {})
 
 
 def failed(made: Effects) -> Failed | None:
-    """How a message has failed whose queue has attempts."""
+    """The failure of a message whose queue has attempts; None if it did not fail."""
     return made[0] if made and type(made[0]) is Failed else None
 
 
@@ -84,14 +85,14 @@ def _is_final(made: Effects) -> bool:
 
 
 def is_waiting(tx: Transaction, stored: Stored) -> bool:
-    """Whether a message that was claimed is still there to be tried."""
+    """Whether a claimed message is still there to be tried."""
     there = tx.messages.find(stored.key)
     state = tx.deliveries.details(stored.key).state
     return there is not None and there.queue == stored.queue and state == State.UNPROCESSED
 
 
 def fail(tx: Transaction, queue: Queue, stored: Stored, failure: Failed, timer: Timer | None = None) -> None:
-    """Note an attempt that failed; a message whose time had come is waited for anew."""
+    """Record a failed attempt; a message that had a timer gets a new one."""
     tx.deliveries.fail_at_once(queue, stored, failure.reason[:REASON_CHARS_MAX], final=failure.final)
     if timer is not None:
         tx.timers.remove(timer)
@@ -101,7 +102,7 @@ def fail(tx: Transaction, queue: Queue, stored: Stored, failure: Failed, timer: 
 
 
 def bring_due(tx: Transaction) -> list[Stored]:
-    """Let the messages be tried again whose time has come, in the queues that the engine reads."""
+    """Release the messages whose retry is due, in the queues that the engine reads."""
     back: list[Stored] = []
     for id in sorted(id for id, due in tx.deliveries.watched_due().items() if due <= tx.now):
         freed = tx.deliveries.free_due(tx.queues.locked(id))
@@ -112,7 +113,7 @@ def bring_due(tx: Transaction) -> list[Stored]:
 
 
 def check_read(queue: Queue, policy: Policy, reader: str | None) -> None:
-    """Raise if a queue cannot deliver so to whoever of the engine reads it: nothing that a policy says is ignored."""
+    """Raise if the reader cannot deliver by the policy of a queue: no setting is ignored."""
     name = queue.name
     if queue.admission & Admission.SENDING and (policy.attempts is not None or policy.backoff):
         why = f"{name} sends to a partner, and its gateway says how often: attempts=N of postroom gateway add"
@@ -131,12 +132,12 @@ def check_read(queue: Queue, policy: Policy, reader: str | None) -> None:
 
 
 def check_reader(tx: Transaction, queue: Queue, reader: str) -> None:
-    """The same when someone begins to read a queue that has a policy."""
+    """Raise, when a reader is added, if it cannot deliver by the policy of the queue."""
     check_read(queue, tx.policies.of(queue), reader)
 
 
 def check_entry(tx: Transaction, queue: Queue) -> None:
-    """Raise if a queue is to check what enters it, and is one of dead letters: these enter as they are."""
+    """Raise if a queue of dead letters would check what enters it: dead letters enter unchanged."""
     for name, policy in tx.policies.all().items():
         if queue.name == policy.dead_letters:
             why = f"{queue.name} takes the dead letters of {name} as they are, and would have to check them"

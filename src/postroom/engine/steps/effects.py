@@ -1,6 +1,6 @@
-"""What a step moves: arrivals, the sets they look at, and the pending actions they lead to.
+"""The data of a step: arrivals, the sets of messages that they read, and their effects.
 
-Evaluation only ever yields effects; nothing acts while it evaluates.
+Evaluation only returns effects; it changes nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 
 
 class Granule(NamedTuple):
-    """A set of messages that a rule may look at: a slice, the entries of an index, or a whole queue."""
+    """A set of messages that a rule may read: a slice, the entries of an index, or a whole queue."""
 
     kind: str
     name: str
@@ -19,7 +19,7 @@ class Granule(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A message as a rule sees it among others."""
+    """A message in such a set, as a rule sees it."""
 
     key: int  # 0 for one that is not stored yet
     format: str
@@ -29,7 +29,7 @@ class Document(NamedTuple):
 
 
 class Arrival(NamedTuple):
-    """A claimed message: what it says, and the sets its rules look at."""
+    """A claimed message, with its content and the sets that its rules read."""
 
     order: int  # its number in the claim
     queue: str
@@ -52,7 +52,7 @@ class Arrival(NamedTuple):
 
 
 class Enqueue(NamedTuple):
-    """A new message, with everything worked out that its queue asks for."""
+    """A new message, with everything that its queue requires."""
 
     rule: str
     queue: str
@@ -83,7 +83,7 @@ class ResetSlice(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """An attempt that has failed, of a message whose queue says how often it is tried; it stands first."""
+    """A failed attempt at a message whose queue has attempts; always the first effect."""
 
     reason: str
     final: bool  # it goes to the dead letters; else it waits for its next attempt
@@ -94,7 +94,7 @@ Effects = tuple[Action, ...]
 
 
 class Change(NamedTuple):
-    """What one message's effects do to one granule: add a document, or (None) begin anew."""
+    """What a message's effects do to one granule: add a document, or (None) reset it."""
 
     at: int  # the number of the message that makes it
     document: Document | None
@@ -112,7 +112,7 @@ def moment(delay: int | None, now: int) -> int | None:
 
 
 def changes(at: int, effects: Effects) -> Iterator[tuple[Granule, Change]]:
-    """Every granule that effects change."""
+    """The changes that effects make to granules."""
     for place, action in enumerate([effect for effect in effects if not isinstance(effect, Failed)]):
         if isinstance(action, ResetSlice):
             yield Granule("slice", action.slicing, action.value), Change(at, None)

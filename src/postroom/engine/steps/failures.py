@@ -1,4 +1,4 @@
-"""Errors as messages: one documented shape, and the queue that takes them."""
+"""Errors as messages: one documented format, and the queue for them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KIND = "rules"  # of queues whose messages stay as long as someone needs them
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a message led to nothing but an error."""
+    """Why a message led to an error."""
 
     kind: str  # application, message, network or system
     code: str
@@ -36,7 +36,7 @@ class Failure:
 
 
 def error_body(failure: Failure, queue: str, key: int, document: Document) -> str:
-    """The error message of a failure, in the shape that the guide documents."""
+    """The body of an error message, in the format that the guide documents."""
     parts = [f"<class>{failure.kind}</class>", f"<code>{escaped(failure.code)}</code>"]
     parts.append(f"<description>{escaped(failure.description[:2000])}</description>")
     rules = failure.suspects if failure.rule is None else (failure.rule,)
@@ -58,7 +58,7 @@ _SAID = re.compile("<class>([^<]*)</class><code>([^<]*)</code><description>([^<]
 
 
 def told(body: str) -> tuple[str, str]:
-    """The class of the failure that an error message tells of, and what it says."""
+    """The error class and text of an error message."""
     match = _SAID.search(body)
     assert match is not None, "an error message says what it is about first"
     kind, code, description = map(unescape, match.groups())
@@ -66,7 +66,7 @@ def told(body: str) -> tuple[str, str]:
 
 
 def error_message(failure: Failure, queue: str, key: int, document: Document) -> Enqueue:
-    """In the place of all that a message should have led to, where nothing else takes its error."""
+    """The error message that replaces all effects of a message, if nothing else handles its error."""
     body = error_body(failure, queue, key, document)
     return Enqueue(failure.rule or queue, SYSTEM_ERRORS, "xml", None, NO_PROPERTIES, body, failed=True)
 
@@ -81,7 +81,7 @@ class Initial:
 
 
 def initial_of(message: Message) -> Initial | None:
-    """The message whose error message this is; None if it is none."""
+    """The failed message that an error message describes; None if it is no error message."""
     if message.corrupt or message.format is not Format.XML or not message.body.startswith("<error>"):
         return None
     try:
@@ -101,5 +101,5 @@ def initial_of(message: Message) -> Initial | None:
 
 
 def error_queue(tx: Transaction) -> Queue:
-    """The queue for errors, locked; made if it is not there yet."""
+    """The queue for errors, locked; created if missing."""
     return tx.queues.made(SYSTEM_ERRORS, _KIND, Keep.SLICED)

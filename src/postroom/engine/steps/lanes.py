@@ -1,7 +1,7 @@
 """The steps of one stage that are under way at a time.
 
-Mostly it is one chain of steps. If one of them takes long, because a message loops or because there is much to do, its
-chain keeps to the queues that it has taken from, and another chain goes on with the messages of all others.
+Usually there is one chain of steps. While a step takes long, its chain keeps the queues that it has taken from, and
+another chain goes on with all other queues.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Begin = Callable[[Beside], Generator[Result] | None]
 
 @dataclass
 class _Lane:
-    """A chain of steps, and what the one that takes long has taken: nothing as long as none does."""
+    """A chain of steps, and the queues that its long step has taken from; none while no step is long."""
 
     chain: Generator[Result]
     busy: Result | None = None
 
 
 class Lanes:
-    """Takes one step after another of whichever chain is ready."""
+    """Runs the next step of any chain that is ready."""
 
     def __init__(self, seconds: float | None = LANE_SECONDS) -> None:
         self._seconds = seconds  # after which a step is left apart
@@ -40,7 +40,7 @@ class Lanes:
         return bool(self._lanes)
 
     def next(self, begin: Begin) -> Result | None:
-        """What the next step did; None if nothing is ready. ``Stale`` as by the steps themselves."""
+        """The result of the next step; None if nothing is ready. Raises ``Stale`` like the steps."""
         if self._others_next:  # whoever is apart and has much to do does not keep others waiting
             self._others_next = False
             result = self._fresh(begin)
@@ -77,7 +77,7 @@ class Lanes:
         return None if result.busy else result
 
     def close(self) -> None:
-        """End what is under way; what was not committed has not happened."""
+        """Cancel running steps; nothing uncommitted has happened."""
         for lane in self._lanes:
             lane.chain.close()
         self._lanes.clear()

@@ -1,7 +1,6 @@
 """Claim, evaluate, commit: steps one after another. While one is committed, the next are claimed and evaluated.
 
-What is claimed and how it is evaluated and committed is a capability's own work; the order, the threads, the times and
-the end are the same for all.
+Each capability says what to claim and how to evaluate and commit; order, threads, timing and ending are shared.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from postroom.limits import PIPELINE_STEPS
 
 
 class Claimed(Protocol):
-    """What a step has claimed."""
+    """The messages that a step has claimed."""
 
     @property
     def bay(self) -> Bay | None:
-        """Where executors leave what the step leads to, if they do; it is given back when the step has ended."""
+        """Where executors write their answers, if they do; closed when the step has ended."""
 
 
 C = TypeVar("C", bound=Claimed)
@@ -34,13 +33,13 @@ class Work(Protocol[C, E]):
     """The three parts of a step. ``evaluate`` runs in a thread of its own, beside claims and commits."""
 
     def claim(self, under_way: Sequence[C]) -> C | None:
-        """The next step behind those that are under way; None if there is nothing to do, or nothing may follow them."""
+        """Claim the next step after those under way; None if there is nothing to do, or nothing may follow them."""
 
     def evaluate(self, claimed: C) -> E:
-        """What a step leads to. Nothing is changed."""
+        """Evaluate a step. Changes nothing."""
 
     def commit(self, claimed: C, evaluated: E) -> Result:
-        """Make it happen, in one commit. ``Stale`` if the world has moved since the claim."""
+        """Apply the effects in one commit. Raises ``Stale`` if the room has changed since the claim."""
 
 
 @dataclass
@@ -51,7 +50,7 @@ class _Step(Generic[C, E]):
 
 
 class Pipeline(Generic[C, E]):
-    """The steps of one kind of work; ``ahead`` is how many are under way besides the one that is committed."""
+    """The steps of one kind of work; up to ``ahead`` are evaluated while one is committed."""
 
     def __init__(self, work: Work[C, E], ahead: int = PIPELINE_STEPS) -> None:
         self._work = work
@@ -61,10 +60,10 @@ class Pipeline(Generic[C, E]):
         self._under_way: deque[_Step[C, E]] = deque()
 
     def run(self, patience: float | None = None, busy: Callable[[], Result] = Result) -> Generator[Result]:
-        """What each step did, as long as they follow one another; nothing if there was nothing to do.
+        """The result of each step, until there is nothing to do.
 
-        If a step is evaluated for longer than ``patience``, whoever asks gets what ``busy`` says, and may do other work
-        meanwhile. A step that did less than it had claimed is the last: those behind it must wait for what was left.
+        If a step is evaluated for longer than ``patience``, yields ``busy()``, so that the caller may do other work
+        meanwhile. A step that did less than it had claimed is the last: later ones must wait for the rest.
         """
         try:
             while self._fill():
@@ -81,7 +80,7 @@ class Pipeline(Generic[C, E]):
 
     @rarely_collecting()
     def _fill(self) -> bool:
-        """Claim and begin as many steps as may be under way; False if there are none."""
+        """Claim and start as many steps as allowed; False if there are none."""
         while len(self._under_way) <= self._ahead:
             if self._under_way:
                 self._begin(self._under_way[-1])
@@ -103,11 +102,11 @@ class Pipeline(Generic[C, E]):
         return step.coming
 
     def _is_evaluated(self, seconds: float) -> bool:
-        """Whether the oldest step can be committed; waits so long for it."""
+        """Whether the oldest step can be committed; waits up to so many seconds."""
         return bool(wait([self._begin(self._under_way[0])], timeout=seconds).done)
 
     def _finished(self) -> Result:
-        """The oldest step, evaluated and committed."""
+        """Wait for the oldest step and commit it."""
         step = self._under_way[0]
         with timed(step.seconds, "evaluate"):
             evaluated = self._evaluate(step.claimed) if step.coming is None else step.coming.result()
@@ -117,7 +116,7 @@ class Pipeline(Generic[C, E]):
         return replace(result, seconds=step.seconds)
 
     def _end(self) -> None:
-        """Give up what is under way; what was not committed has not happened."""
+        """Cancel running steps; nothing uncommitted has happened."""
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
         for step in self._under_way:

@@ -1,9 +1,8 @@
-"""Serial equivalence: a batch evaluated at once ends as if its messages had come one after another.
+"""Serial equivalence: a batch evaluated at once has the same result as one message after another.
 
-Every message is evaluated against what it would have seen: the sets as they stood, and what earlier messages of the
-batch have done to them. At first nothing is known of the others, so it is assumed that they do nothing. Where that
-proves wrong, the later message is evaluated again. When all have been evaluated against what is true, the first one's
-effects are right, hence the second one's, and so on.
+Every message is evaluated against the sets that it would have read: as stored, with the changes of earlier messages of
+the batch. At first these are assumed to change nothing. If that proves wrong, the later message is evaluated again. In
+the end the first message's effects are right, hence the second one's, and so on.
 """
 
 from __future__ import annotations
@@ -33,11 +32,10 @@ def settle(
     *,
     guessing: bool = False,
 ) -> tuple[dict[int, Effects], set[int]]:
-    """The effects of each arrival, and which of them are not settled after so many rounds.
+    """The effects of each arrival, and the arrivals that are not settled after ``rounds``.
 
-    ``given`` is what messages outside of this batch do to the granules. With ``guessing``, those that must be evaluated
-    again are taken to do what they did the last time until that proves wrong; an evaluation must then see what all of
-    the batch do, not only those of another group.
+    ``given`` are changes by messages outside this batch. With ``guessing``, messages to be evaluated again are assumed
+    to have the effects of the last time; then each evaluation must see the changes of the whole batch.
     """
     looked_at = {granule for arrival in arrivals if arrival.reads for granule in arrival.granules}
     effects: dict[int, Effects] = {}
@@ -75,7 +73,7 @@ def _unsettled(
     given: Timeline | None,
     views: Views,
 ) -> set[int]:
-    """Those that are pending, and those that have seen what these seemed to do: it may not be what they will do."""
+    """The pending arrivals, and those that have read sets that pending ones may change."""
     unsettled = set(pending)
     looked_at = {granule for arrival in arrivals for granule in arrival.granules} if pending else set()
     while looked_at:
@@ -93,7 +91,7 @@ def _unsettled(
 def timeline(
     effects: Mapping[int, Effects], looked_at: set[Granule], given: Timeline | None = None
 ) -> dict[Granule, list[Change]]:
-    """Every change to the granules that someone looks at, in the order of the messages that make them."""
+    """Every change to the granules that someone reads, in message order."""
     changed: dict[Granule, list[Change]] = {granule: list(before) for granule, before in (given or {}).items()}
     if looked_at:
         for index, made in effects.items():
@@ -106,9 +104,9 @@ def timeline(
 
 
 class Views:
-    """What arrivals see, as numbers: equal where earlier messages do the same to the granules they look at.
+    """Numbers for what arrivals read: equal if earlier messages make the same changes to their granules.
 
-    A history is known by the one before it and its last change, so that a long one costs no more than a short one.
+    A history is identified by its predecessor and last change, so long ones cost no more than short ones.
     """
 
     def __init__(self) -> None:
@@ -139,7 +137,7 @@ def before(index: int, made: Sequence[Change]) -> Sequence[Change]:
 
 
 def _apart(pending: Sequence[Arrival]) -> list[Arrival]:
-    """Arrivals that share no set with an earlier one: in a chain of conflicts only its head is worth a try."""
+    """Arrivals that share no set with an earlier one: of a chain of conflicts, only the head is worth evaluating."""
     taken: set[Granule] = set()
     chosen = []
     for arrival in pending:

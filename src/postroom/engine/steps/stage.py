@@ -1,4 +1,4 @@
-"""The contract between the engine and a capability: what it watches, what it reads, how it evaluates."""
+"""The interface between the engine and a capability: what it watches, reads and evaluates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Watched:
-    """The queues that a share takes messages from, and what is particular about some of them."""
+    """The queues that a share takes messages from, with their special cases."""
 
     queues: Mapping[str, int]  # with their priorities: higher goes first
     windows: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # only messages between these positions
@@ -41,21 +41,21 @@ class Watched:
 
 
 class Folding(Protocol):
-    """What has a state, in the commit of a step: it takes the messages of the step in their order."""
+    """State that is updated in the commit of a step, message by message."""
 
     @property
     def targets(self) -> frozenset[str]:
         """The queues that it may put messages into."""
 
     def effects(self, arrival: Arrival) -> Effects:
-        """What comes of the next message besides what was evaluated; errors stand first."""
+        """The further effects of the next message, besides those evaluated; errors come first."""
 
     def write(self, messages: int) -> None:
-        """Write the state as it was after so many messages."""
+        """Write the state after so many messages."""
 
 
 class Share(Protocol):
-    """One capability's share of a step, pinned to one version of the definitions."""
+    """One capability's part of a step, for one version of the definitions."""
 
     @property
     def version(self) -> int: ...
@@ -65,17 +65,17 @@ class Share(Protocol):
 
     @property
     def agent(self) -> str:
-        """What the journal calls whoever acts: a rule, an arc."""
+        """The actor in the journal: a rule, an arc."""
 
     @property
     def admission(self) -> Admission:
-        """The capabilities that have admitted its new messages already."""
+        """The capabilities that have already admitted its new messages."""
 
     def arrivals(self, tx: Transaction, claimed: Sequence[Stored]) -> list[Arrival]:
-        """The claimed messages with the sets that their rules will look at."""
+        """The claimed messages with the sets that their rules read."""
 
     def weight(self, arrivals: Sequence[Arrival]) -> int:
-        """How much work it is to evaluate arrivals, in messages."""
+        """The cost of evaluating arrivals, in messages."""
 
     def evaluate(
         self,
@@ -85,24 +85,24 @@ class Share(Protocol):
         known: Timeline,
         bay: Bay | None,
     ) -> Iterator[Mapping[int, Effects]]:
-        """The effects of arrivals, in groups whose members have seen each other; evaluated in one of the ways.
+        """The effects of arrivals, in groups whose members have read each other's changes.
 
-        With a bay, executors read the messages in the store and leave their answers there.
+        With a bay, executors read messages and write answers in the store.
         """
 
     def folding(self, tx: Transaction, queues: Collection[str]) -> Folding | None:
-        """What has a state and takes messages of some queues; None if nothing has."""
+        """The state that messages of some queues update; None if there is none."""
 
     def barring(self, barred: Mapping[str, str]) -> Share:
-        """The same without what some of its definitions would do: these only tell why they may not."""
+        """The share with some definitions barred: these only report why they may not act."""
 
     def keep_warm(self, spark: SparkSession) -> None:
-        """Give Spark's workers something to do."""
+        """Keep Spark's workers running."""
 
 
 @dataclass
 class Result:
-    """What a step did, for reports and for choosing the size of the next one."""
+    """The result of a step, for reports and for the size of the next one."""
 
     messages: int = 0
     created: int = 0
@@ -117,11 +117,11 @@ class Result:
 
 
 class Entangled(Stale):
-    """The step must be done again with none beside it: it resets a slice that others may have looked at meanwhile."""
+    """The step must be repeated alone: it resets a slice that others may have read meanwhile."""
 
 
 class Beside(NamedTuple):
-    """What a chain of steps finds under way when it begins."""
+    """The steps under way when a chain of steps begins."""
 
     queues: frozenset[str] = frozenset()  # whose messages others have taken
     reads: bool = False  # whether those look at messages that are not their own
@@ -133,7 +133,7 @@ ALONE = Beside()
 
 @contextmanager
 def timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
-    """Notes how long something took."""
+    """Record how long a stage took."""
     began = perf_counter()
     yield
     seconds[stage] = perf_counter() - began
@@ -141,7 +141,7 @@ def timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Turn:
-    """What an engine gives to a stage that is to work: the room's store, its number, and how much to take."""
+    """What the engine gives to a stage: the store, the lease number, and the step size."""
 
     store: Store
     fence: int
@@ -158,15 +158,15 @@ class Stage(Protocol):
     """A capability that takes part in steps."""
 
     def steps(self, turn: Turn) -> Generator[Result] | None:
-        """What its steps do, one after another, as long as they follow one another; None if there is nothing to do.
+        """The results of its steps; None if there is nothing to do.
 
-        ``Stale`` means that the world moved meanwhile: then nothing has happened, and the engine looks again.
+        ``Stale`` means that the room changed meanwhile: nothing has happened, and the engine looks again.
         """
 
     def worker_module(self, store: Store) -> str:
-        """The module that evaluates in workers what this stage watches; empty if there is nothing to evaluate."""
+        """The module that evaluates this stage's work in workers; empty if there is nothing to evaluate."""
         return ""
 
     def keep_warm(self, store: Store, spark: Callable[[], SparkSession]) -> None:
-        """Give Spark's workers something to do, if there is something that they would be needed for."""
+        """Keep Spark's workers running if they would be needed."""
         return

@@ -1,7 +1,7 @@
-"""One step, in its three parts: claim the next messages, evaluate what watches them, commit what follows.
+"""One step, in its three parts: claim the next messages, evaluate them, commit the effects.
 
-Progress lives in the store: marking messages processed and applying their effects is one commit, under the number of
-the engine's lease. A step that is abandoned anywhere before it has changed nothing.
+Progress is in the store: marking messages processed and applying their effects is one commit, under the number of the
+engine's lease. A step that is abandoned before that commit has changed nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ENGINE = "engine"
 
 @dataclass
 class Claim:
-    """What a step works on, as it stood in one moment."""
+    """The input of a step, as it was at one moment."""
 
     share: Share
     snapshot: int  # the newest journal number
@@ -71,9 +71,9 @@ def claim(
 ) -> Claim | None:
     """The next messages in the order of priority and arrival; None if there is nothing to take.
 
-    ``after`` has the last positions of messages that are under way. What these will have done is not known: then only
-    messages are taken that look at no others, and none when another's time has come, which would go before them.
-    Without ``bodies`` it takes outlines, for executors that fetch what the messages say.
+    ``after`` has the last positions of messages under way. Their effects are not known yet, so only messages are taken
+    whose rules read no others, and none if a timer is due, which goes first. Without ``bodies`` it reads only metadata,
+    for executors that read the bodies.
     """
     _check(tx, fence, holding)
     barred = tx.bindings.lacking(share.agent)
@@ -112,7 +112,7 @@ def claim(
 
 
 def _check(tx: Transaction, fence: int, holding: Holding | None, queues: Collection[str] = ()) -> None:
-    """Raise unless this engine may do what it is about to: it leads, or has all of these queues."""
+    """Raise unless this engine may commit: it leads, or has all of these queues."""
     if holding is None or holding.leads:
         tx.leases.check(LEASE, fence)
     if holding is not None:
@@ -122,8 +122,8 @@ def _check(tx: Transaction, fence: int, holding: Holding | None, queues: Collect
 def _found(tx: Transaction, watched: Watched, waiting: Container[str]) -> dict[str, Queue]:
     """The queues that a step may take from.
 
-    What a step looks at must be one moment of all queues: they are locked. Messages that look at nothing are read as
-    they are, and whoever sends does not wait; what is committed with an earlier line meanwhile comes in the next step.
+    If rules read other messages, the queues are locked, so that all are read at one moment. Else they are read without
+    a lock and senders do not wait; an earlier message that is committed meanwhile comes in the next step.
     """
     names = [name for name in (*watched.queues, *watched.echoes) if name not in waiting]
     read = [queue for name in names if (queue := tx.queues.named_to_read(name)) is not None]
@@ -134,7 +134,7 @@ def _found(tx: Transaction, watched: Watched, waiting: Container[str]) -> dict[s
 
 
 def _locked(tx: Transaction, names: Sequence[str]) -> dict[str, Queue]:
-    """The queues, each locked and read; one on hold, or in someone's hands, is left alone."""
+    """The queues, locked and read, without those on hold or locked by a receiver."""
     ids = sorted(queue.id for name in names if (queue := tx.queues.named_to_read(name)) is not None)
     queues = [tx.queues.locked(id) for id in ids]
     return {queue.name: queue for queue in queues if not queue.retired and releases(tx, queue)}
@@ -148,7 +148,7 @@ def releases(tx: Transaction, queue: Queue) -> bool:
 def _due(
     tx: Transaction, queues: Mapping[str, Queue], echoes: Collection[str], size: int
 ) -> tuple[list[Stored], dict[int, Timer]]:
-    """Messages whose time has come, with their timers. Those of a queue that waits hide none of the others."""
+    """Messages whose timer is due, with the timer. A queue that waits does not block the others."""
     waiting: list[Stored] = []
     timers: dict[int, Timer] = {}
     looked_at: set[int] = set()
@@ -195,7 +195,7 @@ def _whole(tx: Transaction, queue: Queue, after: int, last: int) -> Iterator[_Fo
 
 
 def _outlined(tx: Transaction, queue: Queue, after: int, last: int) -> Iterator[_Found]:
-    """Whoever fetches the body looks whether it is sound."""
+    """Messages without bodies; their hash is checked where the body is read."""
     return ((stored, size, True) for stored, size in tx.messages.outlines(queue, after, last))
 
 
@@ -207,10 +207,7 @@ def _next(
     after: Mapping[str, int],
     read: Callable[[Transaction, Queue, int, int], Iterator[_Found]],
 ) -> tuple[list[Stored], bool]:
-    """Messages of the highest priority first, and of one priority in the order of their arrival.
-
-    Also tells whether all that were looked at are sound.
-    """
+    """Messages by priority and arrival; also whether all of them are sound."""
     taken: list[Stored] = []
     sound = True
     room = STEP_BYTES_MAX
@@ -257,7 +254,7 @@ def _position(read: _Found) -> int:
 
 
 def set_aside(tx: Transaction, keys: Sequence[int], fence: int, holding: Holding | None = None) -> None:
-    """Keep claimed messages out of everyone's way that executors found damaged."""
+    """Set aside claimed messages that executors found damaged."""
     names = {stored.queue for stored in tx.messages.find_many(keys).values()}
     _check(tx, fence, holding, names)
     queues = _locked(tx, sorted(names))
@@ -270,7 +267,7 @@ def set_aside(tx: Transaction, keys: Sequence[int], fence: int, holding: Holding
 
 
 def base_of(tx: Transaction, arrivals: Sequence[Arrival], bodies: bool = True) -> dict[Granule, list[Document]]:
-    """The sets that the arrivals look at, as they stand."""
+    """The stored sets that the arrivals read."""
     wanted = list(dict.fromkeys(granule for arrival in arrivals for granule in arrival.granules))
     sets: dict[Granule, list[Document]] = {}
     for kind, read in (("slice", tx.slices.slices), ("index", tx.slices.indexed)):
@@ -289,7 +286,7 @@ def base_of(tx: Transaction, arrivals: Sequence[Arrival], bodies: bool = True) -
 
 
 def _is_seen(stored: Stored, granule: Granule, bodies: bool) -> bool:
-    """Whether a message is in a set: a damaged one is not, nor what came too late."""
+    """Whether a message belongs to a set: not if it is damaged or came too late."""
     return (not bodies or stored.sound) and (not granule.until or stored.created <= granule.until)
 
 
@@ -298,7 +295,7 @@ def _document(stored: Stored) -> Document:
 
 
 def evaluate(claimed: Claim, evaluators: Evaluators) -> tuple[dict[int, Effects], int]:
-    """The effects of the claimed messages, and how many of them, from the first on, are settled."""
+    """The effects of the claimed messages, and how many of them, counted from the first, are settled."""
     way = evaluators.way(claimed.share.weight(claimed.arrivals))
     claimed.evaluated = way.name
 
@@ -322,7 +319,7 @@ def commit(
 ) -> Result:
     """Mark the settled messages processed and apply their effects, as if one after another.
 
-    ``admit`` lets new messages into queues that another capability looks after.
+    ``admit`` admits new messages to queues of other capabilities.
     """
     _check(tx, fence, holding, {stored.queue for stored in claimed.stored})
     tx.definitions.share()  # a load comes before this step or after it, never in between
@@ -414,7 +411,7 @@ class _Commit:
         self._bonds.settle(steps, keys, queues)
 
     def _cut(self, steps: list[tuple[Stored, Effects]]) -> None:
-        """A dead letter leaves the sets that it was in: whoever looks at sets comes after it, in another step."""
+        """End the step before a message that reads sets which a dead letter leaves: it belongs to the next step."""
         for number, (_, made) in enumerate(steps):
             failure = attempts.failed(made)
             if failure is not None and failure.final and any(arrival.reads for arrival in self._claimed.arrivals):
@@ -423,10 +420,8 @@ class _Commit:
     def _tried(
         self, steps: Sequence[tuple[Stored, Effects]], queues: Mapping[str, Queue]
     ) -> tuple[Sequence[tuple[Stored, Effects]], set[int]]:
-        """Note the attempts that failed, before numbers are reserved; answers with what is left to do, and with these.
-
-        What has failed is not taken: it waits, or is a dead letter.
-        """
+        """Record failed attempts, before numbers are reserved; returns the remaining messages and the failed ones. A
+        failed message is not processed: it waits, or is a dead letter."""
         failed: set[int] = set()
         for stored, made in steps:
             failure = attempts.failed(made)
@@ -442,7 +437,7 @@ class _Commit:
     def _folded(
         self, steps: Sequence[tuple[Stored, Effects]], folding: Folding, held: set[str]
     ) -> list[tuple[Stored, Effects]]:
-        """Messages with what comes of them by what has a state, up to the first that must wait for a held queue."""
+        """The messages with the effects of stateful definitions, up to the first one that waits for a held queue."""
         arrivals = {arrival.key: arrival for arrival in self._claimed.arrivals}
         folded: list[tuple[Stored, Effects]] = []
         for stored, made in steps:
@@ -457,7 +452,7 @@ class _Commit:
         return folded
 
     def _queues(self, steps: Sequence[tuple[Stored, Effects]], folding: Folding | None) -> dict[str, Queue]:
-        """Every queue that is taken from or put into, locked in the order of numbers."""
+        """All queues of the step, locked in number order."""
         names = {stored.queue for stored, _ in steps}
         if folding is not None:
             names |= {*folding.targets, SYSTEM_ERRORS}
@@ -470,7 +465,7 @@ class _Commit:
         return {queue.name: queue for queue in map(self._tx.queues.locked, sorted(queue.id for queue in queues))}
 
     def _graves(self, steps: Sequence[tuple[Stored, Effects]]) -> set[str]:
-        """The queues of dead letters that are there and will be needed."""
+        """The existing queues of dead letters that will be needed."""
         policies = self._claimed.tries.policies
         sources = {stored.queue for stored, made in steps if (failure := attempts.failed(made)) and failure.final}
         names = {policies[name].dead_letters_of(name) for name in sources}
@@ -484,7 +479,7 @@ class _Commit:
         return queue
 
     def _let_in(self, stored: Stored, made: Effects, queues: Mapping[str, Queue]) -> Effects:
-        """Effects with what admission by other capabilities gives their messages; one that is refused is an error."""
+        """The effects after admission by other capabilities; a refused message becomes an error."""
         admitted: list[Action] = []
         for action in made:
             if type(action) is Enqueue and queues[action.queue].admission & ~self._passed:
@@ -501,7 +496,7 @@ class _Commit:
         return tuple(admitted)
 
     def _said(self, stored: Stored) -> Stored:
-        """A claimed message with its body."""
+        """A claimed message, with its body read if it was missing."""
         return (self._tx.messages.find(stored.key) or stored) if self._claimed.bay is not None else stored
 
     def _admitted(self, action: Enqueue, put: Put) -> Enqueue:
@@ -531,7 +526,7 @@ class _Commit:
             put_plainly(origin, body, form, type_, properties, cause)
 
     def _put(self, batch: Batch, action: Enqueue, cause: int, queue: Queue) -> None:
-        """A new message that stands elsewhere, too, or waits, or has passed its queue."""
+        """Put a new message that has a second place, or a timer, or has bypassed its queue."""
         rule, _, form, type_, properties, body, slices, entries, delay, _, passed, _ = action
         places = Places(
             tuple([(self._slicings[name], value) for name, value in slices]),
@@ -546,5 +541,5 @@ def _is_failure(action: Action) -> bool:
 
 
 def _held(made: Effects, held: set[str]) -> str | None:
-    """A queue on hold that should take a new message: then the message that makes it waits."""
+    """A queue on hold that blocks a new message: then the message that causes it waits."""
     return next((action.queue for action in made if isinstance(action, Enqueue) and action.queue in held), None)

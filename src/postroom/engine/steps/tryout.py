@@ -1,4 +1,4 @@
-"""Dry runs: which stored messages are tried, and the actions that one would have led to."""
+"""Dry runs: which stored messages are tried, and the actions that they would cause."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from postroom.model.moment import to_microseconds
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What one message would lead to."""
+    """What one message would cause."""
 
     key: str
     queue: str
@@ -23,7 +23,7 @@ class Tried:
 
 
 def begins(since: datetime | None) -> int:
-    """From which moment on messages are tried, as stores have it."""
+    """The time from which on messages are tried, in store units."""
     return 0 if since is None else to_microseconds(since)
 
 

@@ -1,7 +1,6 @@
-"""Steps over the messages of queues that a capability watches: those of rules and of arcs.
+"""Steps over the queues that a capability watches: rules and arcs.
 
-Steps may be under way behind one another where their messages look at no others: then none has to know what those
-before it did.
+Steps may be claimed ahead if their messages' rules read no other messages.
 """
 
 from __future__ import annotations
@@ -31,25 +30,22 @@ _Evaluated = tuple[Mapping[int, Effects], int] | Damaged
 
 
 class WatchingStage(ABC):
-    """A stage that takes the messages of the queues that it watches."""
+    """A stage that takes messages from watched queues."""
 
     @abstractmethod
     def share(self, tx: Transaction, waiting: Collection[str] = ()) -> Share | None:
-        """Its share under the definitions in force; None if it watches nothing.
-
-        Queues that are ``waiting`` for another one are left alone.
-        """
+        """Its share under the definitions in force; None if it watches nothing. Queues in ``waiting`` are skipped."""
 
     def steps(self, turn: Turn) -> Generator[Result] | None:
         share = turn.store.read(lambda tx: self.share(tx, {*turn.waiting, *turn.beside.queues}))
         return None if share is None else steps(share, turn)
 
     def divided(self, tx: Transaction) -> Divided | None:
-        """Its queues, if other engines may have some of them; else the engine that leads has all."""
+        """Its queues, if other engines may have some of them; else the leading engine has all."""
         return None
 
     def worker_module(self, store: Store) -> str:
-        """None, unless a capability has one."""
+        """None, unless the capability has one."""
         return ""
 
     def keep_warm(self, store: Store, spark: Callable[[], SparkSession]) -> None:
@@ -59,13 +55,13 @@ class WatchingStage(ABC):
 
 
 def steps(share: Share, turn: Turn, ahead: int = PIPELINE_STEPS) -> Generator[Result]:
-    """What the steps of a share do, one after another. ``Stale`` means that the world moved: look again."""
+    """The results of the steps of a share. Raises ``Stale`` if the room has changed: look again."""
     work = _Messages(share, turn)
     return Pipeline(work, ahead).run(turn.beside.seconds, work.busy)
 
 
 class _Messages:
-    """The messages that one share takes in a turn."""
+    """The messages of one share in a turn."""
 
     def __init__(self, share: Share, turn: Turn) -> None:
         self._share = share
@@ -117,7 +113,7 @@ class _Messages:
         return replace(done, claimed=len(claimed.arrivals), more=claimed.more, evaluated=by)
 
     def busy(self) -> Result:
-        """What it has taken. From now on it keeps to those queues: others may take from the rest."""
+        """What it has taken so far. From now on it keeps to those queues, so that others may take the rest."""
         watched = self._share.watched
         others = {*watched.queues, *watched.echoes} - self._queues
         self._beside_others = True

@@ -1,4 +1,4 @@
-"""Patterns and expressions as functions, made once for many events. They say what ``meaning.py`` says."""
+"""Patterns and expressions compiled to Python functions. They mean the same as in ``meaning.py``."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ _WHOLE: Mapping[str, Callable[[int, int], int]] = {"+": operator.add, "-": opera
 
 
 def matcher(pairs: Sequence[tuple[Pattern, Type]]) -> tuple[Callable[..., Bound | None], Types]:
-    """What patterns bind, each in a value of its own, or None if one does not match; and the types of what is bound."""
+    """A function that matches patterns, each with its value, and returns the bindings or None; also the bindings'
+    types."""
     types: Types = {}
     tests = [_test(pattern, type, types) for pattern, type in pairs]
 
@@ -176,7 +177,7 @@ def _several(pattern: Parts, type: Type, types: Types) -> _Test:
 
 
 def maker(expression: Expression, wanted: Type, types: Types) -> Value:
-    """Makes the value of an expression where a type is wanted."""
+    """A function that computes an expression where a type is wanted."""
     if isinstance(expression, Constant):
         constant = constant_value(expression, wanted)
         return lambda bound: constant
@@ -208,7 +209,7 @@ def _made(expression: Made, wanted: Type, types: Types) -> Value:
 
 
 def evaluator(expression: Expression, types: Types) -> tuple[Value, Type]:
-    """Makes the value of an expression by itself; and its type."""
+    """A function that computes an expression, and the type of its value."""
     if isinstance(expression, Use):
         return operator.itemgetter(expression.name), types[expression.name]
     if isinstance(expression, Arithmetic):

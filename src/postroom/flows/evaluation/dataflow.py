@@ -1,7 +1,7 @@
-"""A graph as one function from frames to frames: events of a space in, what its arcs deliver out.
+"""A graph as one function from frames to frames: events of a space in, deliveries of its arcs out, for batches and
+streams alike.
 
-It is the same for a batch and for a stream. Arcs are fused: from a source to all its consumers an event is read once,
-and a space in the middle is a column.
+Arcs are fused: an event is read once for all consumers, and a space in between is a column.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class ArcNetwork(ArcPaths):
     ) -> DataFrame:
         """What the arcs deliver of events (``n``, a number or text that orders them, and ``body``).
 
-        In ``brief``, a body that is delivered as it came is left out. With ``problems``, a third column tells why a
-        message is no event: that is delivered at no arc's place, as a failure. ``event`` is the event itself, where
-        the frame has it already. With ``root``, every event is delivered to its own space, too.
+        In ``brief``, unchanged bodies are left out. With ``problems``, a third column says why a message is no event;
+        it is delivered as a failure, of no arc. ``event`` is the parsed event, if the frame has it. With ``root``,
+        every event is delivered to its own space, too.
         """
         steps = self.ways(source)
         type = self._graph.spaces[source].type
@@ -105,9 +105,9 @@ class _Frames:
     def delivered(
         self, frame: DataFrame, root: int, space: str, steps: Sequence[PathStep], first: Sequence[Sql] = ()
     ) -> DataFrame:
-        """The deliveries of all steps behind ``root``, whose events are a column of the frame, behind some others.
+        """The deliveries of all steps after ``root``, whose events are a column of the frame.
 
-        A step that joins a table has several events of one, so what lies behind it is a frame of its own.
+        A step that joins a table has several events of one, so the steps after it need a frame of their own.
         """
         parts: list[Sql] = [*first]
         branches: list[DataFrame] = []
@@ -132,7 +132,8 @@ class _Frames:
         return does.join if isinstance(does, Transform) and step.arc.full_name not in self.aside else None
 
     def _passed(self, frame: DataFrame, step: PathStep) -> dict[str, Sql]:
-        """The step's events as a column, null where none passes; and, where there may be no value, whether so."""
+        """The events that a step passes, as a column with nulls for the rest; and, if values may be missing, whether
+        one is."""
         does, event = step.arc.does, _column(step.before)
         source, target = (self.graph.spaces[name].type for name in (step.arc.source, step.arc.target))
         if step.arc.full_name in self.aside:
@@ -170,7 +171,10 @@ class _Frames:
             yield f"IF({_failed(step.number)}, {_delivery(step, failure=why)}, NULL)"
 
     def _joined(self, frame: DataFrame, step: PathStep, steps: Sequence[PathStep]) -> DataFrame:
-        """What a step makes of events and rows; one whose condition has no value fails, for each row where it has."""
+        """The events that a step makes of events and table rows.
+
+        If the condition has no value for a row, that is a failure.
+        """
         does, join = step.arc.does, self._join(step)
         assert isinstance(does, Transform)
         assert join is not None
@@ -198,7 +202,7 @@ class _Frames:
 
 
 def register(spark: SparkSession, variables: Variables) -> None:
-    """Tell Spark of what its workers are to work out."""
+    """Register with Spark the functions that its workers compute."""
     for name, work in variables.works.items():
         spark.udf.register(name, udf(work, "string", useArrow=False))
 
@@ -240,7 +244,7 @@ def _column(number: int) -> str:
 def _by_index(
     frame: DataFrame, steps: Sequence[PathStep], indexed: Mapping[int, list[Predicate]], brief: bool
 ) -> DataFrame:
-    """What the indexed arcs deliver: the body as it came, with each arc that passes it."""
+    """The deliveries of indexed arcs: the unchanged body with each arc that passes it."""
     index = Index(list(indexed.values()))
     values = [f"{'.'.join([_column(-1), *map(quoted, path)])} AS v{place}" for place, path in enumerate(index.paths)]
     names = [(steps[number].number, steps[number].arc.name, steps[number].arc.target) for number in indexed]

@@ -1,4 +1,4 @@
-"""Messages as events: what one says where it enters a space, and the error message of one that led to nothing."""
+"""Messages as events: the event in a message, and the error message of one that has none."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _CODE = "PF0001"  # of an event that does not fit, or that an arc cannot work ou
 
 
 def is_event(message: Arrival | Stored) -> bool:
-    """Whether a message in a space was admitted as an event; what a rule has made was not."""
+    """Whether a message in a space was admitted as an event; messages that rules put there were not."""
     return message.cause is None and message.format == "json"
 
 
 def as_event(message: Arrival | Stored, type: Type, space: str) -> str:
-    """What a message in a space says, as an event; raises if it is none."""
+    """The event in a message; raises if there is none."""
     if is_event(message):
         return message.body
     return event(Draft(message.body, message.format, None, message.properties), type, space, {}).body
@@ -32,5 +32,5 @@ def error(arrival: Arrival, why: str, arc: str | None = None) -> Enqueue:
 
 
 def arcs_behind(room_graph: RoomGraph, living: frozenset[str], space: str) -> list[str]:
-    """The names of the arcs that events of a space may meet, in the order in which they do."""
+    """The names of the arcs that events of a space may meet, in order."""
     return list(dict.fromkeys(step.arc.full_name for step in ArcPaths(room_graph.running, living).ways(space)))

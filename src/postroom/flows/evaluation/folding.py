@@ -1,9 +1,9 @@
-"""Arcs with state by their plain meaning: one event after another, each with what the state makes of it.
+"""Arcs with state as plain Python: one event after another, each with what the state makes of it.
 
-An event is late if it is older than the newest one before it by more than the arc's lateness. What is late is no part
-of a state. The watermark is the time of the newest event less the lateness: no event in time is older. A window is over
-when the watermark has reached its end; then its state becomes an event. So what arcs with state deliver depends on the
-order of events as far as lateness does, and on nothing else: not on steps, batches or tasks.
+An event is late if it is older than the newest one before it by more than the arc's lateness. Late events change no
+state. The watermark is the time of the newest event less the lateness: no event in time is older. A window is over when
+the watermark has reached its end; then its state becomes an event. So the deliveries of arcs with state depend only on
+the order of events, not on steps, batches or tasks.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _GROUPS = 50_000  # whose names are kept at hand
 
 
 class Row(NamedTuple):
-    """A part of a state: when it is due, and what it says. It is never changed, only replaced."""
+    """A part of a state: when it is due, and its value. Immutable; it is only replaced."""
 
     due: int
     value: Any
@@ -59,26 +59,26 @@ class States(Protocol):
         """Set a row; None removes it."""
 
     def due(self, until: int) -> list[tuple[str, int, Row]]:
-        """The rows that are due at a moment, or before."""
+        """The rows that are due by a moment."""
 
 
 class Outcome(NamedTuple):
-    """What an arc delivers: an event, or why there is none."""
+    """What an arc delivers: an event, or the reason for an error."""
 
     event: Any = None
     failure: str | None = None
 
 
 class Fold(Protocol):
-    """What an arc with state does with an event of one of its spaces."""
+    """How an arc with state processes an event of one of its spaces."""
 
     def take(self, space: str, event: Any, states: States) -> Iterator[Outcome]: ...
 
     def text(self, group: str, value: Any) -> str:
-        """What a row says, as it is stored."""
+        """The text of a row, as it is stored."""
 
     def value(self, group: str, text: str) -> Any:
-        """What a stored row says."""
+        """The value of a stored row."""
 
 
 def fold_of(arc: Arc, source: Type, target: Type, other: Type | None = None) -> Fold:
@@ -97,12 +97,12 @@ def moment(micros: int) -> datetime:
 
 
 def group_of(keys: Sequence[Any]) -> str:
-    """A group by its keys, of whatever length."""
+    """The name of a group from its keys: long keys are hashed."""
     return hashlib.sha256(json_text(keys).encode()).hexdigest()
 
 
 class _Groups(dict[tuple[Any, ...], str]):
-    """Groups by their keys; the names of many are kept at hand."""
+    """Names of groups by their keys, cached."""
 
     def __missing__(self, keys: tuple[Any, ...]) -> str:
         if len(self) >= _GROUPS:
@@ -125,7 +125,7 @@ def _at(path: Sequence[int]) -> Callable[[Any], Any]:
 
 
 class _Clock:
-    """The times of the newest events that an arc has seen, one for each of its spaces, and how many have come."""
+    """The newest event time that an arc has seen in each of its spaces, and the number of events."""
 
     def __init__(self, states: States, sides: int) -> None:
         self._states = states
@@ -151,7 +151,7 @@ class _Clock:
 
 
 class _Refused(Exception):
-    """Why an event is no part of a state."""
+    """Why an event does not change the state."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class Collapsing:
 
     @cached_property
     def _keys(self) -> list[tuple[str, Callable[[Any], Any], Callable[[Any], Any]]]:
-        """The name of each key, how its value is told, and how it is read."""
+        """For each key its name, and functions to write and read its value."""
         types = bind(self.does.pattern, self.source)
         return [(name, data_of_value(types[name]), value_of_data(types[name])) for name in self.does.by]
 
@@ -217,7 +217,7 @@ class Collapsing:
             yield from self._over(time - late, states)
 
     def _over(self, watermark: int, states: States) -> Iterator[Outcome]:
-        """The windows that are over, in the order of their ends and keys."""
+        """The windows that have ended, ordered by end and keys."""
         if self.does.window is None or isinstance(self.does.window, LastEvents):
             return
         ended = [(row.due, json_text(row.value[0]), place, group, row) for group, place, row in states.due(watermark)]
@@ -226,7 +226,7 @@ class Collapsing:
             yield self._made(row)
 
     def _added(self, bound: Bound, time: int, states: States) -> Row | None:
-        """Add an event to the state of its key; the row that has become an event, without a window."""
+        """Add an event to the state of its key; returns the row to deliver, without a window."""
         given = self._partials.values(bound)
         keys = tuple([written(bound[name]) for name, written, _ in self._keys])
         group, window = self._groups[keys], self.does.window
@@ -255,7 +255,7 @@ class Collapsing:
         return row
 
     def _session(self, states: States, group: str, time: int, gap: int, keys: Sequence[Any], one: list[Any]) -> None:
-        """An event and every session that it comes near become one."""
+        """Add an event to sessions: it and every session within the gap become one."""
         start, due, partials = time, time + gap, one
         near = [(place, row) for place, row in sorted(states.rows(group).items()) if place < time + gap]
         for place, row in near:
@@ -266,7 +266,7 @@ class Collapsing:
         states.put(group, start, Row(due, (keys, start, partials)))
 
     def _last(self, states: States, group: str, count: int, keys: Sequence[Any], one: list[Any]) -> Row:
-        """The state of the last so many events; each of them is kept."""
+        """The state of the last ``count`` events; each of them is kept."""
         before = states.row(group, 0)
         some = [*([] if before is None else before.value[1]), one][-count:]
         states.put(group, 0, Row(NEVER, (keys, some)))
@@ -288,7 +288,7 @@ class Collapsing:
 
 
 def starts(time: int, window: Every) -> list[int]:
-    """When the windows begin that a moment is in, the first one first."""
+    """The starts of all windows that contain a moment, in order."""
     step, length = window.step.micros, window.length.micros
     last = time // step * step
     return [start for start in range(last - (length - 1) // step * step, last + 1, step) if start + length > time]
@@ -299,7 +299,7 @@ def starts(time: int, window: Every) -> list[int]:
 
 @dataclass(frozen=True)
 class Meeting:
-    """A row says ``[time, event]``, the event as its text."""
+    """A row says ``[time, event]``, the event as text."""
 
     does: Meet
     space: str
@@ -324,7 +324,7 @@ class Meeting:
 
     @cached_property
     def _both(self) -> tuple[Callable[..., Bound | None], Value]:
-        """What both patterns bind in a pair, and what is made of it."""
+        """A matcher of both patterns for a pair, and the function that makes the new event."""
         match, types = matcher([(self.does.pattern, self.source), (self.does.other, self.other)])
         return match, maker(self.does.result, self.target, types)
 
@@ -363,7 +363,7 @@ class Meeting:
             states.put(group, place, None)
 
     def _met(self, side: int, event: Any, time: int, partners: dict[int, Row]) -> Iterator[Outcome]:
-        """What becomes of an event and each of the other space that is near it, in the order of their arrival."""
+        """Combine an event with each event of the other space that is near in time, in arrival order."""
         match, made = self._both
         for _, row in sorted(partners.items()):
             when, other = row.value
@@ -392,7 +392,7 @@ class _Side(NamedTuple):
 
 
 class MemoryStates:
-    """A state that is nowhere else: for a dry run."""
+    """A state in memory only: for a dry run."""
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[int, Row]] = {}

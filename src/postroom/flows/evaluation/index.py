@@ -1,8 +1,8 @@
-"""Content-based matching at scale: which of very many select arcs pass an event, without asking each of them.
+"""Content-based matching at scale: finds the select arcs that pass an event without testing each arc.
 
-Of an arc's predicates one is looked up: an equality by its hash or, if there is none, the range that passes the fewest
-events of the batch, by order. The few arcs that are left must have all their other predicates satisfied, which is
-counted for all pairs at once. So the cost follows the number of matches and not the number of arcs.
+One predicate of each arc is looked up: an equality by hash, else the range that passes the fewest events of the batch,
+by order. For the remaining arcs the other satisfied predicates are counted, for all pairs at once. So the cost grows
+with the matches and not with the arcs.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _NONE: Numbers = np.empty(0, np.int64)
 
 @dataclass(frozen=True)
 class Pairs:
-    """Events and arcs that go together, by their numbers."""
+    """Pairs of events and arcs, by number."""
 
     events: Numbers
     arcs: Numbers
 
 
 class Index:
-    """Built once for the arcs of a space; arcs are known by their place in the sequence."""
+    """Built once for the arcs of a space; an arc is identified by its position."""
 
     def __init__(self, arcs: Sequence[Sequence[Predicate]]) -> None:
         self._paths = {
@@ -53,11 +53,11 @@ class Index:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """What a batch must have a column of."""
+        """The paths that a batch needs as columns."""
         return tuple(self._paths)
 
     def match(self, columns: Mapping[Path, pa.Array], count: int) -> Pairs:
-        """Every event of a batch with every arc that passes it, in the order of events and then of arcs."""
+        """Every event of a batch with every arc that passes it, ordered by event and arc."""
         codes = {path: known.codes(columns[path]) for path, known in self._paths.items()}
         candidates = [buckets.candidates(codes[path]) for path, buckets in self._by_equality.items()]
         candidates += self._ranges(codes, count)
@@ -138,7 +138,7 @@ class _Path:
         return np.where(codes == 0, between, codes)
 
     def satisfied(self, codes: Numbers, events: Numbers, arcs: Numbers) -> Numbers:
-        """For each pair 1 if the event has what the arc asks of this value."""
+        """For each pair: 1 if the event satisfies the arc's predicate on this value."""
         value = codes[events]
         fits = (value >= self.low[arcs]) & (value <= self.high[arcs])
         for number, code in self._excluded:

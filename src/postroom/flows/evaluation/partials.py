@@ -1,4 +1,4 @@
-"""Aggregates of some events, which can be joined with those of others: what a state consists of, as plain JSON."""
+"""Aggregates of some events, which can be merged with those of others: the content of a state, as plain JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EXACT_DIGITS = 200
 
 
 class _Work(NamedTuple):
-    """How one aggregate is reckoned."""
+    """How one aggregate is computed."""
 
     name: str
     value: Value  # what it is of, for one event
@@ -40,15 +40,15 @@ class Partials:
         return [_work(aggregate, dict(self.bound)) for aggregate in self.aggregates]
 
     def values(self, bound: Bound) -> list[Any]:
-        """What each aggregate is of, for one event."""
+        """The input of each aggregate, from one event."""
         return [work.value(bound) for work in self._works]
 
     def begun(self, values: Sequence[Any], time: int) -> list[Any]:
-        """The state of one event."""
+        """The state of a single event."""
         return [work.begun(value, time) for work, value in zip(self._works, values, strict=True)]
 
     def joined(self, earlier: Sequence[Any], later: Sequence[Any]) -> list[Any]:
-        """The state of the events of both: those of the first have come before."""
+        """Merge two states; the events of the first came earlier."""
         return [work.joined(one, two) for work, one, two in zip(self._works, earlier, later, strict=True)]
 
     def results(self, partials: Sequence[Any]) -> Bound:
@@ -89,7 +89,7 @@ def _last(one: Any, two: Any) -> Any:
 
 
 def _least(function: str, type: Type) -> Callable[[Any, Any], Any]:
-    """The least or greatest of two; what JSON says of dates and moments has their order."""
+    """The smaller or greater of two values; the JSON of dates and moments sorts like them."""
     if type == DECIMAL:
         chosen = min if function == "min" else max
         return lambda one, two: chosen((one, two), key=lambda text: (Decimal(text), text))
@@ -112,5 +112,5 @@ def _average(partial: Any, type: Type) -> Any:
 
 
 def _number(plain: Any, type: Type) -> Any:
-    """A sum as a value, if it is one of its type."""
+    """A sum as a value of a type; raises if it does not fit."""
     return whole_number(plain) if type == INT else decimal_number(Decimal(plain))

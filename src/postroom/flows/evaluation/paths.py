@@ -1,4 +1,4 @@
-"""The arcs of a graph as events meet them: every way from a space to its consumers. Nothing here knows of Spark."""
+"""The paths of events in a graph: every way from a space to its consumers. Independent of Spark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_VALUE = "a value is too large for its type, or divided by zero"
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
-    """One arc on one way from the source; its events are a column of their own."""
+    """One arc on one path from the source; its events have a column of their own."""
 
     number: int
     before: int  # the number of the step whose events it takes; -1 is the source
@@ -25,7 +25,10 @@ class PathStep:
 
 
 class ArcPaths:
-    """The arcs of a graph. ``stored`` are the spaces that keep what arrives; arcs put ``aside`` only tell why."""
+    """The arcs of a graph.
+
+    ``stored`` are the spaces that keep what arrives; arcs in ``aside`` only deliver the reason.
+    """
 
     def __init__(
         self,
@@ -46,16 +49,16 @@ class ArcPaths:
         )
 
     def ways(self, source: str) -> list[PathStep]:
-        """Every arc on every way from a source to its consumers or the next cut, each behind the one it follows.
+        """Every arc on every path from a source to its consumers, each after the one it follows.
 
-        Ways end where arcs with state begin: there events wait for their turn.
+        Paths end at arcs with state, because events wait there for their turn.
         """
         return list(self._ways(source, -1, count()))
 
     def junctions(self, source: str) -> list[str]:
-        """The spaces where ways meet and lead on, each behind those that lead to it, if the ways are very many.
+        """The spaces where paths join and continue, in order, if there are very many paths.
 
-        There a plan is better cut: every arc stands in it once.
+        A plan is cut there, so that it has every arc once.
         """
         arcs, order = 0, list[str]()
         entered: dict[str, int] = {}
@@ -90,7 +93,7 @@ class ArcPaths:
             todo += reversed(following)
 
     def unchanged(self, source: str) -> set[int]:
-        """The steps whose events are what came into the source, as it came."""
+        """The steps whose events are the unchanged input."""
         numbers = {-1}
         for step in self.ways(source):
             types = [self._graph.spaces[name].type for name in (step.arc.source, step.arc.target)]
@@ -99,7 +102,7 @@ class ArcPaths:
         return numbers - {-1}
 
     def indexed(self, source: str, steps: Sequence[PathStep]) -> dict[int, list[Predicate]]:
-        """The arcs that an index answers for: very many that select from the source for consumers of their own."""
+        """The arcs that an index evaluates: very many that select from the source for consumers of their own."""
         indexes = {}
         for step in steps:
             ends = step.arc.target in self._stored and not self._outgoing.get(step.arc.target)

@@ -1,6 +1,6 @@
-"""Arcs by their plain meaning, in a worker: what few events lead to, without a plan of Spark.
+"""Arcs as plain Python, in a worker: for few events, without a Spark plan.
 
-Values, order and failures are those of Spark's columns; tests compare both on generated graphs and values.
+Values, order and failures equal those of Spark; tests compare both on generated graphs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Deliveries = Mapping[int, Sequence[Delivery]]  # by the numbers of events
 
 @dataclass(frozen=True)
 class FlowTask:
-    """Sends the events of one space through the arcs behind it; those put ``aside`` only tell why."""
+    """Sends the events of one space through the arcs after it; those in ``aside`` only deliver the reason."""
 
     graph: Graph
     kept: frozenset[str]  # places that keep what arrives
@@ -53,7 +53,7 @@ class FlowTask:
         return self
 
     def begin(self) -> None:
-        """There is nothing to load."""
+        """Does nothing: there is nothing to load."""
 
     def read(self, chunk: bytes) -> list[tuple[int, str]]:
         return [(number, body) for number, body in json.loads(chunk)]
@@ -70,7 +70,7 @@ class FlowTask:
 
     @cached_property
     def cost(self) -> int:
-        """How often an event may meet an arc, or a row: what comes of a join meets all that lies behind it again."""
+        """How often one event may meet an arc or a table row. Rows that a join makes meet all later arcs again."""
         met = {-1: 1}
         for step in self.steps:
             table = step.arc.table
@@ -91,7 +91,7 @@ class FlowTask:
         return {name: list(_read(self.graph, name, rows)) for name, rows in self.rows.items()}
 
     def deliveries(self, body: str) -> Iterator[Delivery]:
-        """What each arc on each way delivers of an event, in the order of the arcs: first those of the space itself."""
+        """The deliveries of an event on every path, in the order of the arcs: those of the space itself first."""
         event = parse_event(body, self.graph.spaces[self.space].type, self.space)
         reached: dict[int, list[Any]] = {-1: [event]}
         for step in self.steps:
@@ -107,7 +107,8 @@ class FlowTask:
                     yield Delivery(step.number, None if step.number in self._unchanged else canonical(passed, target))
 
     def _passed(self, arc: Arc, event: Any) -> Iterator[Any]:
-        """What an arc makes of an event: nothing, one, or with a join one for each row; ``NoValue`` if it cannot."""
+        """What an arc makes of an event: nothing, one event, or with a join one for each row; ``NoValue`` if it
+        fails."""
         if arc.full_name in self.aside:
             yield NoValue
             return
@@ -143,7 +144,7 @@ def _read(graph: Graph, table: str, rows: Rows) -> Iterator[Any]:
 def task(
     graph: Graph, kept: frozenset[str], rows: Mapping[str, Rows], space: str, aside: Mapping[str, str]
 ) -> FlowTask:
-    """The task for events of a space, with no more of the graph than lies behind it."""
+    """The task for events of a space, with only the part of the graph that they can reach."""
     steps = ArcPaths(graph, kept, aside).ways(space)
     arcs = {id(step.arc): step.arc for step in steps}
     names = {space, *(arc.target for arc in arcs.values())}
@@ -157,7 +158,7 @@ def task(
 
 
 def packed(arrivals: Sequence[Arrival]) -> bytes:
-    """Events as they travel."""
+    """Events serialised for a worker."""
     return json_text([(arrival.order, arrival.body) for arrival in arrivals]).encode()
 
 

@@ -1,8 +1,4 @@
-"""Arcs on Spark: the graph behind a space is planned once, and every step sends its events through that plan.
-
-Planning takes a hundred times as long as a small step. So a plan begins with a task that takes the events that its job
-is given. An arc becomes columns in ``dataflow.py``, an expression SQL in ``flows/language/sql.py``.
-"""
+"""Arcs on Spark: the graph after a space is planned once, and every step runs that plan with its events."""
 
 from __future__ import annotations
 
@@ -74,10 +70,10 @@ def flow_of(
     url: str | None = None,
     aside: Mapping[str, str] | None = None,
 ) -> Flow:
-    """The plan of all that lies behind a space, made when it is first asked for.
+    """The plan for everything after a space, made at its first use.
 
-    With a URL, executors read its events there and leave what it delivers. Arcs that are put ``aside`` tell why, of
-    each event that comes to them. So does an arc that Spark cannot plan.
+    With a URL, executors read events and write deliveries there. Arcs in ``aside`` deliver their reason for each event;
+    so does an arc that Spark cannot plan.
     """
     parts = parallelism(spark)
     key = (id(spark), space, living, url, parts, tuple((aside or {}).items()))
@@ -97,7 +93,7 @@ def _planned(
     parts: int,
     aside: Mapping[str, str],
 ) -> Flow:
-    """A plan, or the one that another version of the graph has for the same."""
+    """A new plan, or that of an earlier version if nothing relevant has changed."""
     from postroom.flows.evaluation.dataflow import ArcNetwork
 
     graph, kept = room_graph.running, room_graph.keeping & living
@@ -136,7 +132,7 @@ def _planned(
 
 
 def _ends(room_graph: RoomGraph, kept: frozenset[str], steps: Sequence[PathStep]) -> Iterator[End]:
-    """Where each step leads, and its way there: what ends somewhere stands before what goes on from it."""
+    """Where each step leads, and its path; an end in a space comes before the steps that go on from there."""
     ways: dict[int, tuple[int, ...]] = {-1: ()}
     for step in steps:
         name = step.arc.target
@@ -148,7 +144,7 @@ def _ends(room_graph: RoomGraph, kept: frozenset[str], steps: Sequence[PathStep]
 def _unplanned(
     spark: SparkSession, graph: Graph, arcs: Sequence[Arc], tables: Mapping[str, DataFrame]
 ) -> dict[str, str]:
-    """The arcs that Spark cannot plan, each on its own, and why: the others go on without them."""
+    """The arcs that Spark cannot plan, with the reasons; the others run without them."""
     from postroom.flows.evaluation.dataflow import ArcNetwork
 
     reasons = {}
@@ -165,7 +161,7 @@ def _unplanned(
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Where one arc of the plan leads; what is kept in a space that events leave again has passed."""
+    """The end of one arc in the plan. In a space that events leave again, messages are stored as processed."""
 
     arc: str
     space: str
@@ -176,7 +172,7 @@ class End:
 
 
 class Flow:
-    """The planned graph behind one space."""
+    """The planned graph after one space."""
 
     def __init__(
         self, spark: SparkSession, frame: DataFrame, ends: Sequence[End], parts: int, cuts: Sequence[str] = ()
@@ -189,15 +185,15 @@ class Flow:
         self._tails = [Enqueue(*head, "", passed=end.passes)[6:] for head, end in zip(self._heads, ends, strict=True)]
 
     def effects(self, arrivals: Sequence[Arrival], at: FlowAt) -> dict[int, Effects]:
-        """What events lead to, on Spark; behind a cut other plans know."""
+        """The effects of events, on Spark; beyond a cut, further plans run."""
         return self._made(arrivals, self.found(arrivals), at)
 
     def found(self, arrivals: Sequence[Arrival]) -> pa.Table:
-        """What arcs deliver of events."""
+        """What arcs deliver of the events."""
         return self._run("", arrivals, events_of)
 
     def effects_there(self, arrivals: Sequence[Arrival], bay: Bay, told: Told, at: FlowAt) -> dict[int, Effects]:
-        """The same, by executors that read and write in the store."""
+        """The effects of events that executors read and write in the store."""
         answers = answers_left(bay, lambda ticket: self._run(str(ticket), arrivals, keys_of))
         deliveries = pa.concat_tables([delivered(answer) for answer in answers] or [_NOTHING])
         problems = deliveries.filter(pc.equal(deliveries.column("place"), NO_PLACE))
@@ -213,7 +209,7 @@ class Flow:
     def _run(
         self, told: str, arrivals: Sequence[Arrival], pack: Callable[[Sequence[Arrival]], pa.RecordBatch]
     ) -> pa.Table:
-        """The outcome of one job, each of whose tasks takes its part of the events."""
+        """Run one job, each of whose tasks takes its part of the events."""
         size = max(-(-len(arrivals) // self._parts), _PART_MIN)
         parts = [pack(arrivals[start : start + size]) for start in range(0, len(arrivals), size)]
         return run_planned(self._spark, self.frame, told, parts)
@@ -250,7 +246,7 @@ class Flow:
 
 
 class Journeys:
-    """Events on their ways through a plan that is cut: from one space where ways meet to the next."""
+    """Events on their paths through a plan that is cut at the spaces where paths join."""
 
     def __init__(self, first: Flow, at: FlowAt) -> None:
         self._first = first
@@ -270,7 +266,7 @@ class Journeys:
         return {arrival.order: tuple(item[2] for item in made.get(arrival.order, ())) for arrival in arrivals}
 
     def _note(self, flow: Flow, deliveries: pa.Table, roots: Mapping[int, tuple[Arrival, _Way, str]]) -> None:
-        """What was delivered, with its way so far; errors stand before everything else."""
+        """Record deliveries with their paths so far; errors come first."""
         for row in deliveries.to_pylist():
             arrival, (way, rows), own = roots[row["n"]]
             end = flow.ends[row["place"]]
@@ -292,7 +288,7 @@ _Way = tuple[tuple[int, ...], tuple[str, ...]]
 
 
 def _unfit(problems: pa.Table, keys: Mapping[int, int]) -> dict[int, str]:
-    """Why messages are no events, by their numbers, unless executors did not find them as they were claimed."""
+    """Why messages are no events, by number. Raises if executors found one changed since its claim."""
     told = dict(zip(problems.column("n").to_pylist(), problems.column("failure").to_pylist(), strict=True))
     for why in told.values():
         if why.startswith(UNREACHED):
@@ -314,7 +310,7 @@ def _delivered(
     url: str | None,
     parts: int,
 ) -> DataFrame:
-    """What arcs deliver of the events of whichever step runs the plan; with a URL, receipts for what was left there."""
+    """The deliveries for the events of any step that runs the plan; with a URL, receipts for what was written there."""
     numbers, chosen = tasks(spark, parts), ["n", "place", "body", "failure", *(["rows"] if tables else [])]
     if url is None:  # what stays as it came is not sent back to the engine, which has it
         return network.deliveries(space, numbers.mapInArrow(given, EVENTS), tables, brief=True).select(chosen)

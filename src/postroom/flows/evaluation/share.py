@@ -1,6 +1,6 @@
-"""The flows' share of a step: claimed events go through all that lies behind their space.
+"""The flows' share of a step: claimed events go through all arcs after their space.
 
-Many do so on Spark, by a plan that is made once for a graph and a session and run for every step; few in a worker.
+Many do so on Spark, by a plan that is made once per graph and session; few in a worker.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FlowShare:
-    """The events of an epoch, and the graph that they meet. ``living`` are the places that they can come to."""
+    """The events of one epoch, and the graph for them. ``living`` are the places that they can reach."""
 
     agent = "arc"
     admission = Admission.FLOWS
@@ -54,11 +54,11 @@ class FlowShare:
         return Watched(spaces, windows=self.windows, staying=self.staying, past=self.past, once=once)
 
     def arrivals(self, tx: Transaction | None, claimed: Sequence[Stored]) -> list[Arrival]:
-        """The messages themselves: an arc looks at no other."""
+        """The messages themselves: an arc reads no other messages."""
         return [_arrival(index, stored) for index, stored in enumerate(claimed)]
 
     def weight(self, arrivals: Sequence[Arrival]) -> int:
-        """Arcs, and rows of tables, are looked at one after another in a worker: very many are for Spark."""
+        """The cost in messages: a worker tests arcs and table rows one by one, so very many are for Spark."""
         heavy = {
             space: 1 + self._plain(space, {}).cost // WORKER_ARCS for space in {arrival.queue for arrival in arrivals}
         }
@@ -117,7 +117,7 @@ class FlowShare:
         return task
 
     def _made(self, task: plain.FlowTask, arrival: Arrival, deliveries: Sequence[plain.Delivery]) -> Effects:
-        """What an event leads to: errors first, each in the place of what its arc should have delivered."""
+        """The effects of an event: errors first, each instead of what its arc would have delivered."""
         errors, made = list[Enqueue](), list[Enqueue]()
         for place, body, failure in deliveries:
             arc = task.steps[place].arc
@@ -129,12 +129,12 @@ class FlowShare:
         return (*errors, *made)
 
     def _apart(self, way: Way, arrival: Arrival, why: str) -> Mapping[int, Effects]:
-        """What an event that ends its job leads to without the arcs that are guilty of it, which tell why."""
+        """The effects of an event that kills its job: without the guilty arcs, which report why."""
         event = arrival if self.bay is not None else self.entered(arrival)
         arcs = arcs_behind(self.room_graph, self.living, arrival.queue)
 
         def end(some: Collection[str]) -> bool:
-            """Whether a job ends that has these arcs only."""
+            """Whether a job with only these arcs dies."""
             try:
                 self._effects(way, arrival.queue, [event], {name: why for name in arcs if name not in some})
             except Exception as failure:
@@ -159,7 +159,7 @@ class FlowShare:
         return {arrival.order: self.entered(arrival._replace(body=messages[arrival.key].body)) for arrival in arrivals}
 
     def entered(self, arrival: Arrival) -> Arrival:
-        """A message as an event of its space, or as one that cannot be one."""
+        """A message as an event of its space, or as one that cannot become one."""
         if arrival.failure is not None or is_event(arrival):
             return arrival
         try:
@@ -169,7 +169,7 @@ class FlowShare:
         return arrival._replace(body=body, format="json")
 
     def folding(self, tx: Transaction, queues: Collection[str]) -> StepFolding | None:
-        """The arcs with state, which take events one after another when the step is committed."""
+        """The arcs with state, which process events one by one during the commit."""
         if not self.room_graph.ordered.intersection(queues):
             return None
         from postroom.flows.evaluation.states import StepFolding
@@ -188,13 +188,13 @@ class FlowShare:
 
 
 def _told_once(made: Effects) -> Effects:
-    """To an arc that is put aside many may come of one event; why nothing came of them is told once."""
+    """Keep one error for each arc, though many events may reach it on several paths."""
     errors = dict.fromkeys(effect for effect in made if isinstance(effect, Enqueue) and effect.failed)
     return (*errors, *[effect for effect in made if effect not in errors])
 
 
 def _guilty(end: Callable[[Collection[str]], bool], good: list[str], arcs: Sequence[str]) -> list[str]:
-    """The arcs that end a job beside good ones, each found with few jobs; the others become good."""
+    """Find the arcs that kill a job, with few jobs; the others are added to ``good``."""
     if not arcs or not end([*good, *arcs]):
         good += arcs
         return []
@@ -210,7 +210,7 @@ def _arrival(index: int, stored: Stored) -> Arrival:
 
 
 def spark_plan(spark: SparkSession, room_graph: RoomGraph, space: str) -> str:
-    """What Spark makes of the arcs behind a space."""
+    """Spark's plan of the arcs after a space."""
     from postroom.engine.spark.internals import plan_of
     from postroom.flows.evaluation.plans import flow_of
 

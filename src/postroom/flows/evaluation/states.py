@@ -1,4 +1,4 @@
-"""The states of arcs in a step: read as they are needed, and written with the messages that the step has settled."""
+"""The states of arcs in a step: read on demand, written for the messages that the step has settled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Writes = dict[tuple[str, int], Row | None]
 
 
 class StoredStates:
-    """The state of one arc in the store. What changes stays here until it is written, message by message."""
+    """The state of one arc in the store. Changes are kept here until they are written, message by message."""
 
     def __init__(self, table: ArcStates, arc: str, fold: Fold) -> None:
         self._table = table
@@ -37,7 +37,7 @@ class StoredStates:
         self.writes: list[_Writes] = [{}]  # of each message
 
     def read(self, most: int) -> None:
-        """Read all that is stored, for a batch of many events, unless there are more rows than so many."""
+        """Read the whole state for a large batch, unless it has more than ``most`` rows."""
         stored = self._table.whole(self.arc, most)
         if stored is not None:
             groups: dict[str, list[ArcState]] = {}
@@ -92,7 +92,7 @@ class StoredStates:
         return [(group, place, row) for (group, place), row in rows.items()]
 
     def write(self, messages: int) -> None:
-        """Write what the first so many messages have changed."""
+        """Write the changes of the first ``messages`` messages."""
         changed: _Writes = {}
         for write in self.writes[:messages]:
             changed |= write
@@ -114,7 +114,7 @@ class StatefulArc:
     state: str
 
     def effects(self, arrival: Arrival, event: Any, states: States, graph: RoomGraph) -> Iterator[Enqueue]:
-        """What the arc delivers of an event, or an error in its place."""
+        """What the arc delivers of an event, or an error instead."""
         write = writer(graph.running.spaces[self.arc.target].type)
         for made in self.fold.take(arrival.queue, event, states):
             if made.failure is not None:
@@ -124,7 +124,7 @@ class StatefulArc:
 
 
 def stateful_arcs(graph: RoomGraph, space: str) -> list[StatefulArc]:
-    """The arcs with state that events of a space meet, in their order."""
+    """The arcs with state that events of a space meet, in order."""
     kept: list[StatefulArc] | None = graph.memory.get(("stateful", space))
     if kept is None:
         arcs = [arc for arc in graph.running.outgoing().get(space, ()) if isinstance(arc.does, Stateful)]
@@ -140,7 +140,7 @@ def _stateful(graph: RoomGraph, arc: Arc) -> StatefulArc:
 
 
 class Folding:
-    """The arcs with state that events of some spaces meet, one event after another."""
+    """The arcs with state of some spaces, applied to one event after another."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class Folding:
         return frozenset(arc.arc.target for arcs in self.arcs.values() for arc in arcs)
 
     def effects(self, arrival: Arrival) -> Effects:
-        """What the arcs with state make of an event; errors stand first."""
+        """The effects of an event at the arcs with state; errors come first."""
         arcs = self.arcs.get(arrival.queue, ())
         if not arcs or arrival.failure is not None:
             return ()
@@ -188,7 +188,7 @@ class Folding:
 
 
 class StepFolding:
-    """The same in the commit of a step: states are written as they were after the messages that it settles."""
+    """Folding in the commit of a step: writes the states as they were after the settled messages."""
 
     def __init__(
         self,

@@ -1,7 +1,6 @@
-"""Events in a worker of Spark: a plan begins with a task that finds them, and may end with one that leaves answers.
+"""Events in a worker of Spark: a plan begins with a task that reads them, and may end with one that writes the answers.
 
-A plan is made once and run for many steps. Each job is given its part of the events, or of the keys under which they
-are in the store, and is told its ticket.
+A plan is made once and run for many steps. Each job gets its events, or their keys in the store, and its ticket.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _KEY = pa.schema([("n", pa.int64()), ("key", pa.int64())])
 
 
 def events_of(arrivals: Sequence[Arrival]) -> pa.RecordBatch:
-    """A part of a job's events."""
+    """A part of a job's events, serialised."""
     return _rows(_EVENT, [arrival.order for arrival in arrivals], [arrival.body for arrival in arrivals])
 
 
@@ -58,7 +57,7 @@ def given(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def read(url: str, type: Type, space: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The events whose keys came with the job, out of the store; of what is none, why."""
+    """Read the events of the job's keys from the store; for a message that is no event, the reason."""
     ticket = Ticket.of(url, jobs.told())
     for batch in given(batches):
         numbers, keys = (column.to_pylist() for column in batch.columns)
@@ -71,7 +70,7 @@ def read(url: str, type: Type, space: str, batches: Iterator[pa.RecordBatch]) ->
 
 
 def _told(stored: Stored | None, type: Type, space: str) -> tuple[str | None, str | None]:
-    """What an event says, and if it is none, what is wrong."""
+    """The event of a message, or what is wrong with it."""
     if stored is None:
         return None, GONE
     if not stored.sound:
@@ -83,7 +82,7 @@ def _told(stored: Stored | None, type: Type, space: str) -> tuple[str | None, st
 
 
 def leave(url: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Leave what arcs deliver in the store, a body that many deliver only once; a receipt goes on."""
+    """Write deliveries to the store, a body that several arcs deliver only once; yields receipts."""
     some = [batch for batch in batches if batch.num_rows]
     if not some:
         return
@@ -95,7 +94,7 @@ def leave(url: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 
 
 def delivered(answer: bytes) -> pa.Table:
-    """What was left."""
+    """Read what was written."""
     table = pa.ipc.open_stream(answer).read_all()
     at = table.column_names.index(BODY)
     return table.set_column(at, BODY, table.column(at).cast(pa.string()))

@@ -1,4 +1,4 @@
-"""Flow files in the room: loaded all or nothing, domain by domain, while everything runs."""
+"""Flow files in the room: a load is all or nothing, replaces whole domains, and runs while events flow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def proposed(
 ) -> dict[str, Kept]:
     """What would be kept after a load, checked in full.
 
-    The domains of the files are replaced. What was added at run time stays: subscriptions, and what was published in a
+    The domains of the files are replaced. What was added at run time stays: subscriptions, and changes published in a
     meta-space.
     """
     domains = {statement.name for statement in statements if isinstance(statement, Domain)}
@@ -57,7 +57,7 @@ def proposed(
 
 
 def _following(rest: Mapping[str, Kept], new: Mapping[str, Kept]) -> dict[str, Kept]:
-    """What stays, with clients' spaces open for a new type where what they have subscribed to gets one."""
+    """What stays; a client's space takes the new type of a space that it has subscribed to."""
     spaces = {
         entry.statement.name: entry.statement.type for entry in new.values() if isinstance(entry.statement, Space)
     }
@@ -83,7 +83,7 @@ def load_within(
     *,
     drop: bool = False,
 ) -> Loaded:
-    """Make the domains of files what the files say, inside of a transaction."""
+    """Replace the domains of the files, within a transaction."""
     tx.definitions.lock()
     room_graph = room_graphs.now(tx)
     wanted = proposed(tx, room_graph, statements, rows)
@@ -93,7 +93,7 @@ def load_within(
 
 
 def _texts(room_graph: RoomGraph, domains: set[str]) -> dict[str, tuple[str, Rows]]:
-    """What domains consist of, by name."""
+    """The definitions of domains, by domain."""
     return {
         key: (str(entry.statement), entry.rows)
         for key, entry in room_graph.kept.items()
@@ -102,7 +102,7 @@ def _texts(room_graph: RoomGraph, domains: set[str]) -> dict[str, tuple[str, Row
 
 
 def check_collection(room_graph: RoomGraph, name: str, documents: Sequence[str]) -> None:
-    """Raise unless the rows that tables read from a collection would be in new documents."""
+    """Raise if new documents of a collection do not give valid rows to the tables that read it."""
     for table in room_graph.graph.tables.values():
         if table.collection and table.source == name:
             rows_of_documents(table, documents)

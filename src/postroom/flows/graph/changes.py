@@ -1,4 +1,4 @@
-"""Changing the graph: definitions, queues, epochs and the events that tell of it, all in one transaction."""
+"""Changing the graph: definitions, queues, epochs and the events about it, in one transaction."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def changed(
     told_in: str | None = None,
     part_with: bool = True,
 ) -> RoomGraph:
-    """The graph after a change, which takes effect with this transaction; raises if it may not be.
+    """The graph after a change, which takes effect with this transaction; raises if it is not allowed.
 
-    Whoever publishes an event in a meta-space puts it there: ``told_in`` is that domain. A space whose messages nobody
-    has received yet goes only with ``part_with``; they stay readable under its name.
+    ``told_in`` is the domain in whose meta-space the caller itself puts the event. A space with unread messages is
+    removed only with ``part_with``; they stay readable under its name.
     """
     kept = with_queues(typed(wanted), old.kept)
     checks.check([entry.statement for entry in kept.values()], old.graph)
@@ -55,7 +55,7 @@ def changed(
 
 
 def typed(wanted: Mapping[str, Kept]) -> dict[str, Kept]:
-    """Statements with a type for each space whose first arc tells one."""
+    """Statements with a type for each space whose first arc implies one."""
     statements = checks.typed([entry.statement for entry in wanted.values()])
     return {
         key: entry if entry.statement is statement else replace(entry, statement=statement)
@@ -94,7 +94,7 @@ class _Change:
         return RoomGraph(version, new.kept)
 
     def _forget_states(self, version: int) -> None:
-        """Of arcs that no event can meet any more."""
+        """Forget the states of arcs that no event can reach any more."""
         present = self._tx.arc_states.arcs()
         if present:
             graphs = RoomGraphs()
@@ -107,16 +107,16 @@ class _Change:
                     self._tx.arc_states.forget(name)
 
     def _says_more(self, new: Definition) -> bool:
-        """Whether it is another statement than before, and not the same one at another place of a file."""
+        """Whether a statement differs from the old one in more than its place in a file."""
         kept = self._old.kept.get(new.name)
         return kept is None or definition(new.name, kept).body != new.body
 
     # --- queues ---
 
     def _queues(self) -> dict[str, Queue]:
-        """The queues of all spaces, made and put away as the graph has them, and locked where it changes.
+        """The queues of all spaces, created and retired as the graph requires, and locked where it changes.
 
-        Whoever publishes in one of these has done so before the change, or will after it.
+        So each publish comes before the change or after it.
         """
         tx = self._tx
         before, after = _places(self._old), _places(self._new)
@@ -151,7 +151,7 @@ class _Change:
             tx.queues.evolve(present, path=name, ordinal=0, command=None)
 
     def _is_touched(self, name: str) -> bool:
-        """Whether a space, or what leaves it, is another than before."""
+        """Whether a space, or an arc from it, has changed."""
         old, new = self._old, self._new
         if old.graph.spaces.get(name) != new.graph.spaces.get(name) or (name in old.flowing) != (name in new.flowing):
             return True
@@ -177,7 +177,7 @@ class _Change:
             self._check_on_the_way(queue.name)
 
     def _check_on_the_way(self, space: str) -> None:
-        """What has been published and has yet to flow may be for a space that is to go."""
+        """Raise if events that have yet to flow may be for a space that would be removed."""
         sources = self._old.before([space])
         for source in self._tx.epochs.flowing():
             if source.name in sources and self._tx.epochs.first_of_all(source) is not None:
@@ -194,7 +194,7 @@ class _Change:
         tx.queues.set_admission(queue, Admission.FLOWS, True)
 
     def _set_flowing(self, queues: Mapping[str, Queue], seq: int) -> None:
-        """From now on these flow, and those no longer."""
+        """Set which queues flow from now on."""
         old, new = self._old, self._new
         for name, queue in queues.items():
             reader = IN_ORDER if name in new.ordered else "arcs"
@@ -211,7 +211,7 @@ class _Change:
     # --- events ---
 
     def _events(self) -> Iterator[tuple[str, Action]]:
-        """What has changed, as the nine events tell it, with the domains whose meta-spaces do."""
+        """The changes as meta-space events, each with its domain."""
         old, new = self._old, self._new
         gone = [(domain, arc.name) for arc, _ in _arcs(old, new) for domain in domains_of(old.graph, arc)]
         for domain, name in dict.fromkeys(gone):
@@ -270,7 +270,7 @@ def _is_same(arc: Arc, kept: Kept | None) -> bool:
 
 
 def with_statements(room_graph: RoomGraph, some: Sequence[Kept]) -> dict[str, Kept]:
-    """What is kept with more statements, in the place of those of their names."""
+    """The kept statements with some added or replaced by name."""
     return {**room_graph.kept, **{key_of(entry.statement): entry for entry in some}}
 
 
@@ -279,7 +279,8 @@ def without(room_graph: RoomGraph, keys: Sequence[str]) -> dict[str, Kept]:
 
 
 def without_domains(room_graph: RoomGraph, domains: set[str]) -> dict[str, Kept]:
-    """What stays of a graph when the files of some domains are loaded anew: the rest, and what came at run time."""
+    """What stays of a graph when the files of some domains are loaded again: other domains, and what was added at run
+    time."""
     return {
         key: entry
         for key, entry in room_graph.kept.items()

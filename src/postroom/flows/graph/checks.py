@@ -1,4 +1,4 @@
-"""What must hold of a graph before it is loaded: named checks, each a function that tells every problem it finds."""
+"""What must hold of a graph before it is loaded: named checks, each a function that yields every problem it finds."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Found = Iterator[tuple[Position, str]]
 
 
 def check(statements: Sequence[Statement], known: Graph | None = None) -> Graph:
-    """The graph of statements; raises with every problem that one of the checks finds.
+    """The graph of statements; raises with all problems of all checks.
 
-    ``known`` is a graph that was checked before: what an arc does between the same spaces need not be looked at again.
+    ``known`` is a graph that was checked before: its unchanged arcs are not checked again.
     """
     graph = replace(Graph.of(statements), known=known)
     problems: list[Problem] = []
@@ -40,7 +40,7 @@ def check(statements: Sequence[Statement], known: Graph | None = None) -> Graph:
 
 
 def typed(statements: Sequence[Statement]) -> list[Statement]:
-    """The statements with a type for each space whose first arc tells one."""
+    """The statements with a type for each space whose first arc implies one."""
     spaces = {space.name: space for space in Graph.of(statements).spaces.values()}
     tables = {statement.name: statement for statement in statements if isinstance(statement, Table)}
     sound = True
@@ -63,7 +63,7 @@ def typed(statements: Sequence[Statement]) -> list[Statement]:
 
 
 def _delivered(arc: Arc, source: Type, spaces: Mapping[str, Space], tables: Mapping[str, Table]) -> Type | None:
-    """The type of what an arc delivers; None if that cannot be told, which another check does."""
+    """The type that an arc delivers; None if it has none, which another check reports."""
     if isinstance(arc.does, Select | Merge):
         return source
     try:
@@ -88,7 +88,7 @@ def check_tables(statements: Sequence[Statement]) -> None:
 
 
 def name_twice(graph: Graph, statements: Sequence[Statement]) -> Found:
-    """Spaces, tables and arcs each have a name of their own; one across domains is written in both of them."""
+    """Names of spaces, tables and arcs are unique; an arc across domains is written in both."""
     for kind in (Space, Table):
         firsts: dict[str, Statement] = {}
         for statement in statements:
@@ -121,7 +121,7 @@ def arc_ends(graph: Graph, _: Sequence[Statement]) -> Found:
 
 
 def meta_space(graph: Graph, statements: Sequence[Statement]) -> Found:
-    """A meta-space tells what changes the graph; only whoever is allowed to publishes there."""
+    """A meta-space has the events about changes; only authorised principals publish there."""
     for statement in statements:
         if isinstance(statement, Space) and statement.name == META:
             yield statement.position, f"{META} is not a name for a space: meta-spaces are {META}:DOMAIN"
@@ -131,7 +131,7 @@ def meta_space(graph: Graph, statements: Sequence[Statement]) -> Found:
 
 
 def arc_state(graph: Graph, _: Sequence[Statement]) -> Found:
-    """Two spaces that meet are different ones of one domain, and what waits for them both is in one place."""
+    """Two spaces that a join combines are different ones of one domain, and the state of the join has one place."""
     for arc in _arcs(graph):
         if not isinstance(arc.does, Meet):
             continue
@@ -149,7 +149,7 @@ def arc_state(graph: Graph, _: Sequence[Statement]) -> Found:
 
 
 def arc_domain(graph: Graph, _: Sequence[Statement]) -> Found:
-    """An arc is written in the domain of its spaces; one that leads from a domain to another, alike in both."""
+    """An arc is written in the domain of its spaces; one across domains in both, identically."""
     for first, *more in graph.arcs.values():
         domains = [graph.spaces[name].domain for name in (first.source, first.target)]
         for arc in (first, *more):
@@ -207,7 +207,7 @@ def _check_transform(graph: Graph, arc: Arc, does: Transform, source: Space, tar
 
 
 def arc_plan(graph: Graph, _: Sequence[Statement]) -> Found:
-    """An arc can be planned on its own: what Spark is to read of it has an end."""
+    """Spark can plan the arc on its own: the text of its expressions is within a limit."""
     for arc in (arc for arc in _arcs(graph) if not graph.knows(arc)):
         size = len(_planned(graph, arc))
         if size > FLOW_PLAN_CHARS_MAX:
@@ -255,7 +255,7 @@ def cycle(graph: Graph, _: Sequence[Statement]) -> Found:
 
 
 def ways(graph: Graph, _: Sequence[Statement]) -> Found:
-    """From a space lead so many ways that a plan can hold them: an arc counts once on each of them."""
+    """There are few enough paths from a space for one plan; an arc counts once on each path."""
     outgoing = graph.outgoing()
     counts: dict[str, int] = {}
 

@@ -1,4 +1,4 @@
-"""A graph as a Mermaid flowchart: text that pages of Markdown, wikis and code hosts show as a picture."""
+"""A graph as a Mermaid flowchart, a text that Markdown pages, wikis and code hosts show as a picture."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WIDE, _LINES = 32, 4  # characters of a line, and lines, of what an arc says
 
 
 def mermaid(graph: GraphShown) -> str:
-    """Domains as boxes around their spaces and tables; arcs stand between spaces, faint unless they are enabled."""
+    """A flowchart with a box for each domain; disabled arcs are faint."""
     lines = ["flowchart LR"]
     for name in graph.domains:
         lines += [f'  subgraph {_id("domain", name)}["domain {_text(name)}"]', *_domain(graph, name), "  end"]
@@ -40,7 +40,7 @@ def _domain(graph: GraphShown, domain: str) -> Iterator[str]:
 
 
 def _id(kind: str, name: str) -> str:
-    """A name that Mermaid takes; different names stay different."""
+    """A valid Mermaid identifier; different names stay different."""
     return f"{kind}_" + re.sub(r"[^a-zA-Z0-9]", lambda match: f"_{ord(match[0]):x}_", name)
 
 
@@ -49,5 +49,5 @@ def _label(*lines: str) -> str:
 
 
 def _text(text: str) -> str:
-    """With the signs that mean something to Mermaid or to HTML written as Mermaid writes them, by their numbers."""
+    """Text with the characters escaped that are special in Mermaid or HTML."""
     return re.sub(r'["#&<>`]', lambda match: f"#{ord(match[0])};", text)

@@ -21,7 +21,10 @@ class Graph:
 
     @classmethod
     def of(cls, statements: Iterable[Statement]) -> Graph:
-        """The graph of statements; of two spaces or tables of one name the first counts (a check tells the second)."""
+        """The graph of statements.
+
+        If two spaces or tables have one name, the first counts (a check reports the second).
+        """
         domains: dict[str, Domain] = {}
         policy: list[Allow] = []
         spaces: dict[str, Space] = {}
@@ -48,13 +51,14 @@ class Graph:
         return replace(graph, arcs=arcs)
 
     def key(self, arc: Arc) -> str:
-        """What tells an arc from those of the same name in other domains; both halves of one across domains have it."""
+        """Identifies an arc among those of the same name in other domains; both halves of one across domains share
+        it."""
         ends = [self.spaces[name].domain for name in (arc.source, arc.target) if name in self.spaces]
         domains = sorted(set(ends)) if len(ends) == 2 else [arc.domain]
         return ":".join([*domains, arc.name])
 
     def of_name(self, name: str, domain: str | None = None) -> list[str]:
-        """The keys of the arcs of a name, in one domain, between two (``one:two``) or in all."""
+        """The keys of the arcs with a name, in one domain, between two (``one:two``) or in all."""
         wanted = set(domain.split(":")) if domain is not None else set()
         return [key for key, (arc, *_) in self.arcs.items() if arc.name == name and wanted <= set(key.split(":")[:-1])]
 
@@ -63,7 +67,7 @@ class Graph:
         return self.spaces[arc.source].domain != self.spaces[arc.target].domain
 
     def knows(self, arc: Arc) -> bool:
-        """Whether an earlier graph has the very same arc, between the same spaces and with the same table."""
+        """Whether an earlier graph has exactly this arc, between the same spaces and with the same table."""
         before = self.known
         if before is None or not any(arc is other for other in before.arcs.get(self.key(arc), ())):
             return False
@@ -75,10 +79,7 @@ class Graph:
         return all(same)
 
     def outgoing(self) -> dict[str, list[Arc]]:
-        """The arcs of each space, in the order of their definition.
-
-        One across domains is there as soon as both of them have it.
-        """
+        """The arcs from each space, in order of definition. An arc across domains counts once both domains have it."""
         by_source: dict[str, list[Arc]] = {}
         for arc, *more in self.arcs.values():
             if more or not self.crosses(arc):

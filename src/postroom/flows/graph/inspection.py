@@ -1,4 +1,4 @@
-"""Looking at a graph: what there is, and what one arc became."""
+"""Inspecting a graph: its parts, and how one arc is executed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ArcShown:
 
     @property
     def key(self) -> str:
-        """What tells it from those of the same name in other domains."""
+        """Identifies it among arcs of the same name in other domains."""
         return ":".join([*sorted(self.domains), self.name])
 
     def as_dict(self) -> dict[str, Any]:

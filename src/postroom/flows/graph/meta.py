@@ -1,4 +1,4 @@
-"""The meta-space: its type, and the nine events that tell or cause a change of the graph."""
+"""The meta-space: its type, and the nine events that report or cause a change of the graph."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ assert isinstance(ACTION_TYPE, Union)
 
 @dataclass(frozen=True, slots=True)
 class By:
-    """On whose behalf something is done, and at which broker. ``proven``: they have shown their password."""
+    """The principal that acts, and at which broker. ``proven``: the password was checked."""
 
     principal: str
     broker: str
@@ -52,7 +52,7 @@ class By:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One of the nine: its name as in a policy, and what it says by the names of its fields."""
+    """One of the nine actions: its name as in a policy, and its fields by name."""
 
     name: str
     said: Mapping[str, Any]
@@ -75,7 +75,10 @@ _WHOLE = re.compile(r'\s*(\[|\{\s*"(principal|broker|action)")')
 
 
 def read(text: str, space: str) -> tuple[str | None, Action]:
-    """The action that someone wants to publish, and the principal if one is named: the whole event, or the action."""
+    """The action that someone publishes, and the principal if the event names one.
+
+    The text is a whole event or only the action.
+    """
     if _WHOLE.match(text):
         principal, _, action = parse_event(text, META_TYPE, space)
         return principal, _action(action)
@@ -94,7 +97,7 @@ def _action(tagged: Tagged) -> Action:
 
 
 def arc_said(arc: Arc) -> dict[str, Any]:
-    """An arc as addArc tells it. What a join or an arc with state needs besides stands with its pattern."""
+    """An arc as addArc describes it. Further parts of a join or an arc with state are in the pattern."""
     does = arc.does
     func = Tagged("Merge", ())
     if isinstance(does, Select):
@@ -108,7 +111,7 @@ def arc_said(arc: Arc) -> dict[str, Any]:
 
 
 def arc_of(fields: Mapping[str, Any], domain: str, position: Position) -> Arc:
-    """The arc that an event tells of; raises where its patterns are not in the language."""
+    """The arc that an event describes; raises for a pattern with a syntax error."""
     func = fields["func"]
     does: Does = Merge()
     if func.tag == "Select":

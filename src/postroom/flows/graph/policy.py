@@ -1,4 +1,4 @@
-"""Who may do what in a domain. Each domain says so for itself, and no other one does."""
+"""Who may do what in a domain. Each domain has its own policy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from postroom.store.tables.registry import KIND
 
 
 def allowed(graph: Graph, domain: str, by: By, action: str) -> bool:
-    """What is allowed to a principal by name is for whoever has proven to be it; the rest is for everyone."""
+    """Whether an action is allowed. Rights of a named principal require its password; the others are for everyone."""
     mine = [allow for allow in graph.policy if allow.domain == domain and action in allow.actions]
     if action == SUBSCRIBE and not mine:
         return True  # reading is open until a domain says who reads
@@ -19,7 +19,7 @@ def allowed(graph: Graph, domain: str, by: By, action: str) -> bool:
 
 
 def prove(tx: Transaction, by: By) -> None:
-    """Whoever bears a registered name has shown its password."""
+    """Raise unless a principal whose name is registered has given its password."""
     if not by.proven and tx.principals.secret(KIND, by.principal) is not None:
         raise PrincipalRefused(principal=by.principal, why="this name is registered: give its password")
 

@@ -1,4 +1,4 @@
-"""Publishing in a meta-space: an authorised event changes the graph, an unauthorised one is refused."""
+"""Publishing in a meta-space: an authorised event changes the graph, any other is refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from postroom.store.kernel.transaction import Transaction
 
 
 def published(tx: Transaction, room_graph: RoomGraph, domain: str, text: str, by: By) -> tuple[str, RoomGraph]:
-    """Do what an event asks for; answers with the event as it enters the meta-space, and the graph after it."""
+    """Do what an event asks for; returns the event as it is stored in the meta-space, and the new graph."""
     space = meta_of(domain)
     principal, action = read(text, space)
     if principal is not None and principal != by.principal:
@@ -42,7 +42,7 @@ def _named(action: Action) -> dict[str, str]:
 
 
 class _Wanted:
-    """What is kept after an action; None if it changes nothing by itself."""
+    """The statements after an action; None if it changes nothing itself."""
 
     def __init__(self, room_graph: RoomGraph, domain: str, by: By) -> None:
         self._room_graph = room_graph
@@ -76,7 +76,7 @@ class _Wanted:
         return with_statements(self._room_graph, [Kept(replace(arc, durable=durable), EVENT)])
 
     def space(self, node: str) -> Space:
-        """A space by its name, or by what a file would say of it: its name, its type, whether it retains."""
+        """A space from its name, or from its declaration as in a file: name, type, whether it retains."""
         statements = parse(f"domain {self._domain}\nspace {node}", meta_of(self._domain))
         if len(statements) != 2 or not isinstance(statements[1], Space):
             raise self._refused(f"{node!r} is not NAME, nor NAME : TYPE")
@@ -96,7 +96,7 @@ class _Wanted:
             raise self._refused(f"arc {used[0]} uses space {name}; delete it first")
 
     def _halves(self, name: str) -> list[str]:
-        """An arc that this domain has to do with."""
+        """The halves of an arc that belong to this domain."""
         graph = self._room_graph.graph
         arcs = graph.of_name(name, self._domain)
         if not arcs:
@@ -106,7 +106,7 @@ class _Wanted:
         return self._room_graph.halves(graph.arcs[arcs[0]][0])
 
     def _switch(self, name: str, *, disabled: bool) -> dict[str, Kept]:
-        """Each domain switches its own half: one across domains flows while both have it enabled."""
+        """Each domain switches its own half: an arc across domains flows while both halves are enabled."""
         kept = self._room_graph.kept
         own = next((key for key in self._halves(name) if key == f"arc {name} in {self._domain}"), None)
         if own is None:

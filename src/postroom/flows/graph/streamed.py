@@ -1,4 +1,4 @@
-"""The part of a graph whose events come from outside: which spaces belong to it, and what must hold of it."""
+"""The part of a graph whose events come from outside: its spaces, and the checks on it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sources(graph: Graph) -> list[str]:
 
 
 def behind(graph: Graph, spaces: Collection[str]) -> frozenset[str]:
-    """Some spaces, and all that arcs lead to from there."""
+    """The given spaces, and all that can be reached from them."""
     outgoing, reached, todo = graph.outgoing(), set(spaces), list(spaces)
     while todo:
         for arc in outgoing.get(todo.pop(), ()):
@@ -31,12 +31,12 @@ def behind(graph: Graph, spaces: Collection[str]) -> frozenset[str]:
 
 
 def streamed(graph: Graph) -> frozenset[str]:
-    """The spaces that events from outside come to."""
+    """The spaces that events from outside can reach."""
     return behind(graph, sources(graph))
 
 
 def streams(graph: Graph) -> list[tuple[str, ...]]:
-    """The sources, together where their events may meet."""
+    """The sources, grouped where their events may meet."""
     parts: list[tuple[set[str], frozenset[str]]] = []
     for name in sources(graph):
         some, reached = {name}, behind(graph, [name])
@@ -51,7 +51,7 @@ def streams(graph: Graph) -> list[tuple[str, ...]]:
 
 
 def stream_ends(graph: Graph, statements: Sequence[Statement]) -> Found:
-    """Nothing flows into a space from outside, and nothing out of one that leads outside; both have a type."""
+    """Spaces with a source have no arcs into them, spaces with a sink none out of them; both have a type."""
     outgoing = graph.outgoing()
     for space in (
         statement for statement in statements if isinstance(statement, Space) and statement.outside is not None
@@ -72,7 +72,7 @@ def stream_ends(graph: Graph, statements: Sequence[Statement]) -> Found:
 
 
 def stream_ways(graph: Graph, _: Sequence[Statement]) -> Found:
-    """What comes from outside and what is published in the room meet only where the room keeps both."""
+    """Events from outside and events published in the room meet only where the room keeps both."""
     outgoing, reached = graph.outgoing(), streamed(graph)
     for source, arcs in outgoing.items():
         for arc in arcs:
@@ -95,7 +95,7 @@ def stream_ways(graph: Graph, _: Sequence[Statement]) -> Found:
 
 
 def gateway_problems(statements: Sequence[Statement], endpoints: Mapping[str, Endpoint]) -> list[Problem]:
-    """The gateways that spaces name and an operator has not added, or not so."""
+    """The gateways that spaces name and that are missing or of the wrong kind."""
     problems = []
     for space in (
         statement for statement in statements if isinstance(statement, Space) and statement.outside is not None

@@ -1,4 +1,4 @@
-"""The graph of a room in one version: its statements, what has been disabled, and what of it runs."""
+"""The graph of a room in one version: its statements, what is disabled, and what runs."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def key_of(statement: Statement) -> str:
 
 
 def parked(arc: Arc) -> str:
-    """The queue of what a durable arc will deliver when it is enabled, unless one of another domain has it."""
+    """The queue for what a durable arc delivers while it is disabled, unless an arc of another domain has that name."""
     return f"arc:{arc.name}"
 
 
 def with_queues(wanted: Mapping[str, Kept], old: Mapping[str, Kept]) -> dict[str, Kept]:
-    """Statements with a queue for each durable arc. An arc keeps the one it had, whatever becomes of others."""
+    """Statements with a queue for each durable arc. An arc keeps its queue when other arcs change."""
     kept = {key: replace(entry, aside=_had(entry, old.get(key))) for key, entry in wanted.items() if _is_durable(entry)}
     if len({entry.statement.name for entry in kept.values() if isinstance(entry.statement, Arc)}) == len(kept):
         return {**wanted, **kept}
@@ -85,7 +85,7 @@ class RoomGraph:
 
     @cached_property
     def disabled(self) -> frozenset[str]:
-        """The keys of arcs of which a half has been disabled."""
+        """The keys of arcs with a disabled half."""
         return frozenset(self.graph.key(arc.statement) for arc in self._arcs() if arc.disabled)
 
     def is_disabled(self, arc: Arc) -> bool:
@@ -101,7 +101,7 @@ class RoomGraph:
         return type
 
     def halves(self, arc: Arc) -> list[str]:
-        """The names under which an arc is kept: one, or one in each of two domains."""
+        """The names under which an arc is kept: one, or one for each of two domains."""
         return [key_of(half) for half in self.graph.arcs.get(self.graph.key(arc), ())]
 
     def origin(self, key: str) -> str | None:
@@ -113,28 +113,28 @@ class RoomGraph:
 
     @cached_property
     def flowing(self) -> frozenset[str]:
-        """The spaces that events leave, or would if their arcs were enabled."""
+        """The spaces that events leave, or would leave if their arcs were enabled."""
         return frozenset(self.outgoing)
 
     @cached_property
     def ordered(self) -> frozenset[str]:
-        """The spaces that arcs with state leave: their events wait there for their turn."""
+        """The spaces with arcs with state: their events wait there for their turn."""
         arcs = [arc for arc, *_ in self.running.arcs.values() if isinstance(arc.does, Stateful)]
         return frozenset(source for arc in arcs for source in arc.sources)
 
     @cached_property
     def passing(self) -> frozenset[str]:
-        """The spaces that events leave in the same step in which they come."""
+        """The spaces that events leave in the step in which they arrive."""
         return self.flowing - self.ordered
 
     @cached_property
     def durable(self) -> dict[str, Arc]:
-        """The durable arcs, by the queues of what they will deliver."""
+        """The durable arcs, by their queues for events kept while disabled."""
         every = [arc for arcs in self.outgoing.values() for arc in arcs]
         return {self.aside(arc): arc for arc in every if arc.durable}
 
     def aside(self, arc: Arc) -> str:
-        """The queue of what a durable arc will deliver when it is enabled."""
+        """The queue for events of a durable arc that are kept while it is disabled."""
         halves = [self.kept[key].aside for key in self.halves(arc) if key in self.kept]
         return next(filter(None, halves), parked(arc))
 
@@ -145,14 +145,14 @@ class RoomGraph:
 
     @cached_property
     def keeping(self) -> frozenset[str]:
-        """The places where events stay: consumers' spaces, those that retain, the queues of disabled arcs, and
-        where events wait for arcs with state."""
+        """The queues where events stay: consumers' spaces, spaces that retain, queues of disabled arcs, and spaces
+        before arcs with state."""
         spaces = {name for name, space in self.graph.spaces.items() if space.retain or name not in self.flowing}
         spaces |= self.ordered
         return frozenset(spaces | {queue for queue, arc in self.durable.items() if self.is_disabled(arc)})
 
     def living(self, now: RoomGraph) -> frozenset[str]:
-        """The places of this graph that a newer one still has, with the same type."""
+        """The queues of this graph that a newer one still has, with the same type."""
         if self is now:
             return self.places
         mine, theirs = self.running.spaces, now.running.spaces
@@ -171,7 +171,7 @@ class RoomGraph:
         return frozenset(ends | (streamed(self.graph) & self.flowing))
 
     def before(self, spaces: Iterable[str]) -> set[str]:
-        """The spaces whose events come to some others, and these themselves."""
+        """The given spaces, and all spaces from which events reach them."""
         reached = set(spaces)
         todo = list(reached)
         while todo:
@@ -184,7 +184,7 @@ class RoomGraph:
 
     @cached_property
     def running(self) -> Graph:
-        """The graph that events flow through: a disabled arc is not there, a durable one leads aside meanwhile."""
+        """The graph that runs: without disabled arcs; a disabled durable arc delivers to its own queue."""
         spaces, arcs = dict(self.graph.spaces), {}
         for of_space in self.outgoing.values():
             for arc in of_space:
@@ -203,7 +203,7 @@ class RoomGraph:
         return Graph(self.graph.domains, self.graph.policy, spaces, self.graph.tables, arcs)
 
     def state_name(self, arc: Arc) -> str:
-        """The name of the state of an arc. One that does something else, or between other types, has another."""
+        """The name of an arc's state. An arc with another meaning, or other types, has another name."""
         graph = self.running
         types = [graph.spaces[name].type for name in (*arc.sources, arc.target)]
         text = "\n".join([str(arc.does), *map(str, types)])
@@ -252,7 +252,7 @@ _VERSIONS_KNOWN = 16
 
 
 def definition(key: str, kept: Kept) -> Definition:
-    """A statement as the catalog keeps it: its text reads back as the same."""
+    """A statement as a definition of the catalog; its text parses back to the same."""
     statement = kept.statement
     body: dict[str, Any] = {
         "what": type(statement).__name__.lower(),
@@ -280,7 +280,7 @@ def _kept(definition: Definition) -> Kept:
 
 
 def _filled(tx: Transaction, version: int, kept: Mapping[str, Kept]) -> dict[str, Kept]:
-    """Tables that are collections, with the rows that these have in a version."""
+    """Fill the tables that are collections with their rows in a version."""
     filled = {}
     for key, entry in kept.items():
         table = entry.statement
@@ -302,7 +302,7 @@ def _statement(domain: str, text: str, position: Position) -> Statement:
 
 
 def kept_from(statements: Iterable[Statement], rows: Mapping[str, Rows]) -> dict[str, Kept]:
-    """The statements of files, by their names; what one principal is allowed is put together."""
+    """The statements of files by name; permissions of one principal are merged."""
     kept: dict[str, Kept] = {}
     for statement in statements:
         key = key_of(statement)

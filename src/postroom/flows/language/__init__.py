@@ -1,1 +1,1 @@
-"""The language of flow files: words, types, values, patterns, and what they mean, also in Spark SQL."""
+"""The language of flow files: tokens, types, values, patterns, and their meaning, also in Spark SQL."""

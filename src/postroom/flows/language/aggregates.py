@@ -1,4 +1,4 @@
-"""The aggregates of arcs with state: what is reckoned of all events of a key, and the type it has.
+"""The aggregates of arcs with state: what is computed over all events of a key, and its type.
 
     count()   sum(p)   min(p)   max(p)   avg(p)   first(p)   last(p)
 
@@ -34,7 +34,7 @@ AGGREGATES: Mapping[str, tuple[str, Callable[[Type | None], Type | None]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One call: its text, which is the name of its value, and what it is of."""
+    """One call: its text, which names its value, and its argument."""
 
     name: str
     function: str
@@ -68,7 +68,7 @@ def _split(expression: Expression, aggregates: dict[str, Aggregate]) -> Expressi
 
 
 def made_type(aggregate: Aggregate, bound: Mapping[str, Type]) -> Type:
-    """The type of an aggregate over what a pattern binds."""
+    """The type of an aggregate over the bindings of a pattern."""
     usage, types = AGGREGATES[aggregate.function]
     given = None if aggregate.argument is None else type_of(aggregate.argument, bound)
     if aggregate.argument is not None:
@@ -83,7 +83,7 @@ def made_type(aggregate: Aggregate, bound: Mapping[str, Type]) -> Type:
 
 
 def collapsed(does: Collapse, source: Type) -> dict[str, Type]:
-    """What the result of a collapse may use: keys, the ends of its window, its aggregates; raises if it cannot be."""
+    """What the result of a collapse may use: keys, window ends, aggregates; raises if the collapse is invalid."""
     bound = bind(does.pattern, source)
     keys = {name: _key(name, bound, does.pattern.position) for name in does.by}
     known = {**keys, **_window(does, source, bound, keys)}
@@ -92,14 +92,14 @@ def collapsed(does: Collapse, source: Type) -> dict[str, Type]:
 
 
 def check_collapse(does: Collapse, source: Type, target: Type | None) -> Type:
-    """The type of what a collapse makes; raises unless it is the wanted one."""
+    """The type that a collapse makes; raises unless it fits the target."""
     known = collapsed(does, source)
     expression, _ = split(does.result)
     return _made(expression, target, known)
 
 
 def _made(expression: Expression, target: Type | None, known: Mapping[str, Type]) -> Type:
-    """The type of what an expression makes; raises unless it is the wanted one, if one is."""
+    """The type that an expression makes; raises unless it fits the target, if there is one."""
     if target is None or target == UNTYPED:
         return type_of(expression, known)
     result(expression, target, known)
@@ -116,7 +116,7 @@ def _key(name: str, bound: Mapping[str, Type], position: Position) -> Type:
 
 
 def _window(does: Collapse, source: Type, bound: Mapping[str, Type], keys: Mapping[str, Type]) -> dict[str, Type]:
-    """The variables of a window; raises where it cannot be."""
+    """The variables of a window; raises if it is invalid."""
     window = does.window
     if does.clock is not None:
         check_clock(does.clock, does.pattern, source)
@@ -136,7 +136,7 @@ def _window(does: Collapse, source: Type, bound: Mapping[str, Type], keys: Mappi
 
 
 def check_clock(clock: Clock, pattern: Pattern, type: Type) -> None:
-    """Every event has a time: also one that does not match."""
+    """Raise unless every event has a time, even one that does not match."""
     clock_path = paths(pattern, type).get(clock.variable)
     if clock_path is None:
         fail(clock.position, f"at {clock.variable}: no field of every event is bound to it", "clock")
@@ -145,7 +145,7 @@ def check_clock(clock: Clock, pattern: Pattern, type: Type) -> None:
 
 
 def check_meet(does: Meet, source: Type, other: Type, target: Type | None) -> Type:
-    """The type of what a join of two spaces makes; raises unless it is the wanted one."""
+    """The type that a join of two spaces makes; raises unless it fits the target."""
     bound = bind(does.other, other, bind(does.pattern, source))
     check_clock(does.clock, does.pattern, source)
     check_clock(replace(does.clock, variable=does.other_time), does.other, other)
@@ -156,7 +156,7 @@ def check_meet(does: Meet, source: Type, other: Type, target: Type | None) -> Ty
 
 
 def shared(does: Meet, source: Type, other: Type) -> tuple[str, ...]:
-    """The variables that stand in every event of both spaces: only events meet in which they are equal."""
+    """The variables that every event of both spaces has: events join if these are equal."""
     ours, theirs = paths(does.pattern, source), paths(does.other, other)
     names = tuple(name for name in ours if name in theirs)
     for name in names:

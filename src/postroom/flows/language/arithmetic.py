@@ -1,7 +1,7 @@
-"""The one arithmetic of flows: what a sign or a function makes of values, and where it makes nothing.
+"""The arithmetic of flows: operators and functions on values.
 
-Whatever works out expressions does it by this: the plain meaning, the worker of Spark, and Spark's own columns where
-they say exactly the same. A result that is not a value of its type is none: ``NoValue``.
+All evaluators use it: plain Python, Spark's workers, and Spark's own columns where they agree exactly. A result outside
+its type raises ``NoValue``.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _FLOAT_DIGITS = 400  # no float has more, before its point or behind it
 
 
 class NoValue(Exception):
-    """An expression has no value: it is too large for its type, or divides by zero."""
+    """An expression has no value: overflow or division by zero."""
 
 
 def widened(value: Any, given: Type, wanted: Type) -> Any:
-    """A value where another type is wanted that accepts its own."""
+    """Convert a value to a type that accepts its own."""
     if given == wanted:
         return value
     if isinstance(given, Scalar) and isinstance(wanted, Scalar):
@@ -54,12 +54,12 @@ def widened(value: Any, given: Type, wanted: Type) -> Any:
 
 
 def wider(left: Type, right: Type) -> Type:
-    """Of two types of numbers the one that takes both."""
+    """The wider of two number types."""
     return max((left, right), key=lambda side: NUMBERS.index(str(side)))
 
 
 def calculated(sign: str, left: tuple[Any, Type], right: tuple[Any, Type], type: Type) -> Any:
-    """Two values with a sign between them, by the type that they make together."""
+    """Apply an operator to two values; ``type`` is the type of the result."""
     if str(left[1]) == "date":
         return _days(sign, left[0], right[0])
     ours, theirs = (widened(value, given, type) for value, given in (left, right))
@@ -73,7 +73,7 @@ def calculated(sign: str, left: tuple[Any, Type], right: tuple[Any, Type], type:
 
 
 def joined(left: Sequence[Any], right: Sequence[Any], type: Bag | List) -> tuple[Any, ...]:
-    """The elements of two bags or lists; what no body has room for is none."""
+    """Concatenate two bags or lists; raises beyond the size of a body."""
     if len(canonical(tuple(left), type)) + len(canonical(tuple(right), type)) > BODY_BYTES_MAX:
         raise NoValue
     return in_order([*left, *right], type.of) if isinstance(type, Bag) else (*left, *right)
@@ -96,7 +96,7 @@ def _whole(sign: str, left: int, right: int) -> int:
 
 
 def whole_number(value: int) -> int:
-    """A whole number, if it is one of its type."""
+    """A whole number; raises if it is out of range."""
     if value not in INTEGERS:
         raise NoValue
     return value
@@ -121,7 +121,7 @@ def _exact(sign: str, left: Decimal, right: Decimal) -> Decimal:
 
 
 def decimal_number(value: Decimal) -> Decimal:
-    """A decimal, if it is one of its type."""
+    """A decimal; raises if it is out of range."""
     fitted = fitting_decimal(value)
     if fitted is None:
         raise NoValue
@@ -135,7 +135,7 @@ _SIGNS: Mapping[str, Callable[[str, Any, Any], Any]] = {"int": _whole, "float": 
 
 
 def called(name: str, given: Sequence[tuple[Any, Type]], type: Type) -> Any:
-    """What a function makes of its arguments, by the type of its result."""
+    """Call a function with its arguments; ``type`` is the type of the result."""
     if name in ("greatest", "least"):
         return (max if name == "greatest" else min)(widened(value, of, type) for value, of in given)
     if name == "string":
@@ -146,7 +146,7 @@ def called(name: str, given: Sequence[tuple[Any, Type]], type: Type) -> Any:
 
 
 def _rounded(value: Any, digits: int, type: str) -> Any:
-    """To so many places, a half away from zero; a float by the digits that it is written with."""
+    """Round half away from zero; a float by its decimal digits."""
     if type == "float":
         exact = Decimal(repr(value))
         return _finite(float(_to_places(exact, min(max(digits, -_FLOAT_DIGITS), _FLOAT_DIGITS))))
@@ -168,12 +168,12 @@ _ROUNDING = Context(prec=1000, rounding=ROUND_HALF_UP)
 
 
 def _part(text: str, first: int, length: int) -> str:
-    """The characters of these numbers; the first has the number 1."""
+    """A substring; the first character has the number 1."""
     return text[max(first, 1) - 1 : max(first + length, 1) - 1]
 
 
 def _text(*parts: str) -> str:
-    """Texts in a row; what no body has room for is no text."""
+    """Concatenate texts; raises beyond the size of a body."""
     if sum(map(len, parts)) > BODY_BYTES_MAX:
         raise NoValue
     return "".join(parts)

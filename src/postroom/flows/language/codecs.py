@@ -1,6 +1,6 @@
-"""The one JSON of values, by functions that are made once for a type: for many events of it.
+"""The canonical JSON of values, by functions that are compiled once for a type.
 
-They agree with ``as_json`` and ``canonical``, and read what these have written; nothing else is read here.
+They agree with ``as_json`` and ``canonical``, and read only what these have written.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _TYPES = 500  # whose functions are kept
 
 @lru_cache(_TYPES)
 def reader(type: Type) -> Callable[[str], Any]:
-    """Reads the text of a value that was written here."""
+    """A function that parses the canonical JSON of a value."""
     loads, of_data = json.loads, value_of_data(type)
     return lambda text: of_data(loads(text))
 
 
 @lru_cache(_TYPES)
 def value_of_data(type: Type) -> Function:
-    """Makes a value of what JSON says of it."""
+    """A function that makes a value from parsed JSON."""
     if isinstance(type, Scalar):
         return _SCALARS.get(type.name, _same)
     if isinstance(type, Bag | List):
@@ -80,7 +80,7 @@ _SCALARS: dict[str, Function] = {
 
 @lru_cache(_TYPES)
 def writer(type: Type) -> Callable[[Any], str]:
-    """Writes the one JSON text of a value, as ``canonical`` does."""
+    """A function that writes a value as canonical JSON."""
     if isinstance(type, Scalar):
         return _TEXTS.get(type.name, encode_basestring)
     if isinstance(type, Bag | List):
@@ -100,7 +100,7 @@ def _tuple_writer(type: Tuple) -> Callable[[Any], str]:
 
 
 def moment_text(value: datetime) -> str:
-    """A moment as it stands in an event, without quotes."""
+    """A moment as an event has it, without quotes."""
     return f"{value.isoformat(timespec='microseconds')[:-6]}Z"
 
 
@@ -116,7 +116,7 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
 
 @lru_cache(_TYPES)
 def data_of_value(type: Type) -> Function:
-    """What JSON says of a value, as ``as_json`` does."""
+    """A function that makes JSON data from a value."""
     return _DATA.get(type.name, _same) if isinstance(type, Scalar) else partial(as_json, type=type)
 
 

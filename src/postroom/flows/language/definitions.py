@@ -1,4 +1,4 @@
-"""What a flow file says: domains, who may change them, spaces, tables, arcs. Each remembers where it was written."""
+"""What a flow file says: domains, who may change them, spaces, tables, arcs. Each remembers its place in the file."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Allow:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """One without a type gets that of what its first arc delivers."""
+    """A space; without a type it takes the type that its first arc delivers."""
 
     name: str
     domain: str
@@ -78,7 +78,7 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows that do not change while events flow: a file, or a collection of the room."""
+    """A table of rows that do not change while events flow: a file, or a collection of the room."""
 
     name: str
     domain: str
@@ -104,7 +104,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """The rows of a table that match what an event has bound."""
+    """Joins events with the matching rows of a table."""
 
     table: str
     pattern: Pattern
@@ -115,7 +115,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """Makes a new event of each that matches, for a join one of each row."""
+    """Makes a new event of each that matches; with a join, one of each row."""
 
     pattern: Pattern
     result: Expression
@@ -128,7 +128,7 @@ class Transform:
 
 @dataclass(frozen=True, slots=True)
 class Collapse:
-    """Collapses the events of a key to a state: a new event each time it changes, or when a window is over."""
+    """Aggregates the events of a key: a new event at each change, or at the end of a window."""
 
     pattern: Pattern
     by: tuple[str, ...]
@@ -138,7 +138,7 @@ class Collapse:
 
     @property
     def begins(self) -> str:
-        """All of it but the result."""
+        """Its text before the result."""
         keys = [f"by {', '.join(self.by)}"] if self.by else []
         return " ".join(map(str, filter(None, ["collapse", self.pattern, *keys, self.clock, self.window])))
 
@@ -148,7 +148,7 @@ class Collapse:
 
 @dataclass(frozen=True, slots=True)
 class Meet:
-    """Makes a new event of each pair of events, one of the source and one of another space, that are near in time."""
+    """Makes a new event of each pair of events from the source and another space that are near in time."""
 
     pattern: Pattern
     clock: Clock  # its lateness is that of both spaces
@@ -160,7 +160,7 @@ class Meet:
 
     @property
     def begins(self) -> str:
-        """All of it but the result."""
+        """Its text before the result."""
         late = f" late {self.clock.late}" if self.clock.late.amount else ""
         other = f"join {self.space} {self.other} at {self.other_time} within {self.within}{late}"
         return f"{self.pattern} at {self.clock.variable} {other}"
@@ -195,7 +195,7 @@ class Arc:
 
     @property
     def full_name(self) -> str:
-        """Its name is its own in its domain."""
+        """The name with its domain, which is unique."""
         return f"{self.domain}:{self.name}"
 
     @property

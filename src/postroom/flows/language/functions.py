@@ -1,4 +1,4 @@
-"""The functions of expressions: each with its name, how it is called, and the type it makes of its arguments."""
+"""The functions of expressions: name, parameters, and result type."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Function:
 
 
 def _of(*wanted: tuple[Type, ...], makes: Type) -> Callable[[Sequence[Type]], Type | None]:
-    """A function of so many arguments, each of one of these types."""
+    """A signature with parameters of the given types."""
 
     def result(given: Sequence[Type]) -> Type | None:
         fits = len(given) == len(wanted) and all(

@@ -1,4 +1,4 @@
-"""What a pattern binds and what an expression makes, by their types: what cannot be is told before it runs."""
+"""The types of patterns and expressions: type errors are found before anything runs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ORDERED = (STRING, INT, FLOAT, DECIMAL, DATE, TIMESTAMP)  # types whose values h
 
 
 def bind(pattern: Pattern, type: Type, bound: Bound | None = None) -> dict[str, Type]:
-    """The variables of a pattern over events of a type, in their order; raises if no event can match."""
+    """The variables of a pattern over events of a type, in order; raises if no event can match."""
     reader = _Patterns(dict(bound or {}))
     reader.check(pattern, type)
     return reader.bound
@@ -135,7 +135,7 @@ class _Patterns:
             self.check(pattern.rest, type)
 
     def _element(self, part: Pattern, type: Type) -> None:
-        """Which element of a bag would a free variable be? So one is a constant or a variable that has its value."""
+        """Raise for a free variable in a bag: it would be undefined which element it binds."""
         for name, position in _free(part, self.bound):
             what = f"{name or 'any'} has no value yet: an element of a bag is a constant or a bound variable"
             fail(position, what, "bag-element")
@@ -160,7 +160,7 @@ def _free(pattern: Pattern, bound: Bound) -> list[tuple[str, Position]]:
 
 
 def places(parts: tuple[tuple[str | None, Pattern], ...], type: Tuple, position: Position) -> list[tuple[int, Pattern]]:
-    """Where each part of a tuple's pattern looks. A name that no field has may be the tag of a variant there."""
+    """The position of each part of a tuple's pattern. A name that no field has may be the tag of a variant."""
     names = [name for name, _ in parts]
     by_name = [type.place(name) for name in names if name is not None]
     if parts and len(by_name) == len(parts) and None not in by_name:
@@ -185,10 +185,7 @@ def places(parts: tuple[tuple[str | None, Pattern], ...], type: Tuple, position:
 
 
 def paths(pattern: Pattern, type: Type, inside: tuple[int, ...] = ()) -> dict[str, tuple[tuple[int, ...], Type]]:
-    """Where the values of variables stand in every event of a type, and of what types they are.
-
-    What is in a variant, a bag or a list is not in every event.
-    """
+    """The paths and types of variables that every event has; those inside a variant, a bag or a list are left out."""
     if isinstance(pattern, Variable) and pattern.name:
         return {pattern.name: (inside, type)}
     paths_by_name: dict[str, tuple[tuple[int, ...], Type]] = {}
@@ -213,7 +210,7 @@ def _may_be(given: Constant, type: Type) -> bool:
 
 
 def constant_value(given: Constant, type: Type) -> Any:
-    """A constant as a value of the type that it is compared with or made for."""
+    """A constant as a value of the type that it is compared with or used for."""
     value = given.value
     if isinstance(value, bool):
         return value_of(Literal("word", str(value).lower()) if type == BOOLEAN else Literal("bool", value), type)
@@ -242,7 +239,8 @@ class _Expressions:
     bound: Bound
 
     def make(self, expression: Expression, wanted: Type) -> None:
-        """Raise unless the expression makes a value of the wanted type, which helps to read constants and brackets."""
+        """Raise unless the expression makes a value of the wanted type, which also decides how constants and brackets
+        are read."""
         if isinstance(expression, Constant):
             if not _may_be(expression, wanted):
                 fail(expression.position, f"{expression} is not of type {wanted}", "result-type")
@@ -328,7 +326,7 @@ class _Expressions:
 
 
 def result_places(expression: Made, wanted: Tuple) -> list[tuple[int, Expression]]:
-    """Where each part goes: by its name, or by its place. Every field is given once."""
+    """The position of each part, by name or by place. Every field must be given once."""
     expressions: dict[int, Expression] = {}
     for number, (name, part) in enumerate(expression.parts):
         place = number if name is None else wanted.place(name)
@@ -348,7 +346,7 @@ def result_places(expression: Made, wanted: Tuple) -> list[tuple[int, Expression
 
 
 def arithmetic(sign: str, left: Type, right: Type) -> Type | None:
-    """The type of two values with a sign between them; None if there is none."""
+    """The result type of an operator; None if it does not apply."""
     if isinstance(left, Scalar) and isinstance(right, Scalar):
         if left.name in NUMBERS and right.name in NUMBERS:
             wider = NUMBERS[max(NUMBERS.index(left.name), NUMBERS.index(right.name))]

@@ -1,4 +1,4 @@
-"""Patterns and expressions by their plain meaning, one event at a time: what columns and the index must agree with."""
+"""Patterns and expressions as plain Python, one event at a time: columns and the index must agree with it."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ Values = dict[str, tuple[Any, Type]]
 
 
 def match(pattern: Pattern, type: Type, value: Any, bound: Values | None = None) -> Values | None:
-    """What a pattern binds in a value; None if it does not match.
+    """The bindings of a pattern in a value; None if it does not match.
 
-    A condition that has no value leaves it open. Where everything else matches, that is ``NoValue``.
+    If a condition has no value and everything else matches, raises ``NoValue``.
     """
     return matched([(pattern, type, value)], bound)
 
 
 def matched(triples: Sequence[tuple[Pattern, Type, Any]], bound: Values | None = None) -> Values | None:
-    """What several patterns bind, each in a value of its own: those of an event and of a table's row."""
+    """The bindings of several patterns, each with its value: an event and a table's row."""
     matching = _Matching(dict(bound or {}))
     if not all(matching.matches(pattern, type, value) for pattern, type, value in triples):
         return None
@@ -109,7 +109,7 @@ def _same(left: Any, left_type: Type, right: Any, right_type: Type) -> bool:
 
 
 def _compared(sign: str, left: Any, type: Type, given: Expression, bound: Values) -> bool:
-    """Numbers of different types are compared by the wider one; a constant is read as a value of the other's type."""
+    """Compare two values: numbers by the wider type, a constant as a value of the other's type."""
     if isinstance(given, Constant):
         right = constant_value(given, type)
     elif is_number(type):
@@ -124,7 +124,7 @@ def _compared(sign: str, left: Any, type: Type, given: Expression, bound: Values
 
 
 def make(expression: Expression, wanted: Type, bound: Values) -> Any:
-    """The value that an expression makes where a type is wanted."""
+    """The value of an expression where a type is wanted."""
     if isinstance(expression, Constant):
         return constant_value(expression, wanted)
     if isinstance(expression, MadeTagged):
@@ -168,14 +168,14 @@ def evaluate(expression: Expression, bound: Values) -> tuple[Any, Type]:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """An expression that a worker of Spark works out: of the JSON of its variables it makes that of its value."""
+    """An expression that a Spark worker computes, from the JSON of its variables to the JSON of its value."""
 
     expression: Expression
     wanted: Type
     types: Mapping[str, Type]
 
     def __call__(self, text: str | None) -> str | None:
-        """None if there is no value, or if a variable has none."""
+        """The result as JSON; None if there is no value, or a variable has none."""
         document = json.loads(text or "{}", parse_float=decimal_of)
         if document.keys() != self.types.keys():
             return None

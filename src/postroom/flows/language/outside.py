@@ -1,7 +1,7 @@
-"""Streams from outside and to outside: what a space says of where its events come from, or go to.
+"""Streams from outside and to outside: where the events of a space come from or go to.
 
-A program names a gateway that an operator has added, and what is below it: a folder, or a topic. Addresses, folders
-and options are the operator's.
+A flow names a gateway that an operator has added, and a folder or topic below it. The operator sets addresses, folders
+and options.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _named(word: Word, kind: str) -> tuple[str, str]:
 
 
 def type_problem(outside: Outside, type: Type) -> str | None:
-    """Why events of a type cannot come or go this way."""
+    """Why events of a type cannot use this source or sink."""
     if outside.kind == RATE:
         fields = [member.type for member in type.fields] if isinstance(type, Tuple) else []
         return None if fields == [TIMESTAMP, INT] else f"rate has [timestamp, int], not {type}"

@@ -54,7 +54,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """Two values and a sign between them; + also joins texts, bags and lists, and adds time to a date."""
+    """Two operands and an operator; + also joins texts, bags and lists, and adds time to a date."""
 
     sign: str
     left: Expression
@@ -130,7 +130,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """Binds a value within a range; the second time it stands for what it has bound."""
+    """Binds a value within a range; a second use means the bound value."""
 
     name: str
     conditions: tuple[Condition, ...] = ()
@@ -163,7 +163,7 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A tuple, a bag or a list, by its opening bracket; ``rest`` matches what a bag or a list has besides."""
+    """A tuple, a bag or a list, by its opening bracket; ``rest`` matches the remaining elements of a bag or list."""
 
     bracket: str
     parts: tuple[tuple[str | None, Pattern], ...]
@@ -180,7 +180,7 @@ Pattern = Anything | Variable | Equal | Tag | Parts
 
 
 def own(pattern: Pattern, others: frozenset[str]) -> Pattern:
-    """What a pattern asks by itself, without the variables that another one has bound."""
+    """The pattern without variables that another pattern has bound."""
     return _own(pattern, others | _hidden(pattern, hidden=False))
 
 
@@ -210,7 +210,7 @@ def _own(pattern: Pattern, others: frozenset[str]) -> Pattern:
 
 
 def used(expression: Expression) -> Iterator[str]:
-    """The variables of an expression, each as often as it stands there."""
+    """The variables of an expression, once for each use."""
     if isinstance(expression, Use):
         yield expression.name
     elif isinstance(expression, Arithmetic):
@@ -311,7 +311,7 @@ def read_expression(words: Words) -> Expression:
 
 
 def _chain(words: Words, signs: str, read: Callable[[Words], Expression]) -> Expression:
-    """What is read, with signs between: each of them has all that stands before it inside."""
+    """A chain of operators, read left-associatively."""
     expression, count = read(words), 0
     while words.is_sign(*signs):
         sign = words.take()
@@ -348,7 +348,7 @@ def _operand(words: Words) -> Expression:
 
 
 def _in_parentheses(words: Words, position: Position) -> Expression:
-    """A list; with one value and no comma behind it, that value."""
+    """A list in parentheses; a single value without a comma is that value."""
     parts: list[tuple[str | None, Expression]] = []
     comma = False
     while not words.sign(")"):

@@ -1,4 +1,4 @@
-"""What a pattern asks of single values: the part of it that an index can answer."""
+"""The comparisons in a pattern that an index can answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Predicate:
 
 
 def predicates(pattern: Pattern, type: Type) -> list[Predicate] | None:
-    """All that a pattern asks, if it is comparisons of single values with constants; None if it asks for more."""
+    """The pattern as comparisons of single values with constants; None if it has other conditions."""
     try:
         return list(_predicates(pattern, type, (), set()))
     except _AsksMore:
@@ -61,7 +61,7 @@ def _compared(condition: Condition, type: Type, path: tuple[str, ...]) -> Predic
 
 
 def _plain(constant: Constant, type: Type) -> Plain:
-    """A constant as the value of a column."""
+    """A constant as a value of the index's column."""
     if not isinstance(type, Scalar) or type.name not in INDEXED:
         raise _AsksMore
     value: Plain = constant_value(constant, type)

@@ -41,7 +41,7 @@ _STATEMENTS = ("domain", "allow", "space", "table", "arc")
 
 
 def parse(text: str, file: str) -> tuple[Statement, ...]:
-    """The statements of a flow, in their order; the first thing that is not in the language is an error."""
+    """The statements of a flow file, in order; raises at the first syntax error."""
     return tuple(_Reader(Words(text, file)).statements())
 
 
@@ -109,7 +109,7 @@ class _Reader:
         return word.text
 
     def space(self) -> str:
-        """A space's name; the meta-space's has the domain behind it."""
+        """A space's name; after a meta-space comes its domain."""
         name = self._words.name("the name of a space").text
         if name == META and self._words.sign(":"):
             return f"{META}:{self._words.name('the name of a domain').text}"

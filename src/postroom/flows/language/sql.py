@@ -1,9 +1,9 @@
-"""Patterns and results in the words of Spark SQL: text that `explain` can show, and that Java reads in one go.
+"""Patterns and results as Spark SQL: text that `explain` shows and that Java parses at once.
 
 An event is one value by its type: a tuple is a struct, a variant a struct of which one field is there, a bag or a list
-an array; a decimal is the text that was published, a time one without a zone. What a pattern asks is one condition;
-what it binds are expressions again. Where SQL's arithmetic differs from ``language/arithmetic.py``, a worker computes
-the value. No text grows faster than its pattern.
+an array; a decimal is its published text, a time has no zone. A pattern becomes one condition and an expression for
+each variable. Where SQL's arithmetic differs from ``language/arithmetic.py``, a worker computes the value. No text
+grows faster than its pattern.
 """
 
 from __future__ import annotations
@@ -78,7 +78,10 @@ class Bound:
 
 
 class Variables(dict[str, Bound]):
-    """What a pattern has bound. ``risks`` are values that are null where there is none; ``works`` are for workers."""
+    """The variables of a pattern.
+
+    ``risks`` are values that may be null because there is none; ``works`` are computed by workers.
+    """
 
     def __init__(self, known: Mapping[str, Bound] | None = None) -> None:
         super().__init__(known or {})
@@ -94,7 +97,7 @@ class Variables(dict[str, Bound]):
 
 
 def data_type(type: Type) -> str:
-    """How Spark holds values of a type."""
+    """The Spark type for values of a type."""
     if isinstance(type, Scalar):
         return _SIMPLE[type.name]
     if isinstance(type, Bag | List):
@@ -145,7 +148,7 @@ def _name() -> Sql:
 
 
 def _rebuilt(value: Sql, type: Type, work: Callable[[Sql, Type], Sql]) -> Sql:
-    """A value put together anew of its parts, on each of which something is done."""
+    """Rebuild a value from its parts, with ``work`` applied to each."""
     if isinstance(type, Bag | List):
         variable = _name()
         return f"transform({value}, {variable} -> {work(variable, type.of)})"
@@ -157,7 +160,7 @@ def _rebuilt(value: Sql, type: Type, work: Callable[[Sql, Type], Sql]) -> Sql:
 
 
 def _comparable(value: Sql, type: Type) -> Sql:
-    """A value of which Spark's order and equality are ours: decimals are numbers, bags in order whoever wrote them."""
+    """A value that Spark orders and compares as we do: decimals as numbers, bags sorted."""
     if not _is_read(type):
         return value
     if isinstance(type, Scalar):
@@ -168,7 +171,7 @@ def _comparable(value: Sql, type: Type) -> Sql:
 
 
 def _is_read(type: Type) -> bool:
-    """Whether values of a type are not compared as Spark holds them."""
+    """Whether values of a type need such a conversion before they are compared."""
     if isinstance(type, Scalar):
         return type == DECIMAL
     if isinstance(type, Bag | List):
@@ -183,7 +186,7 @@ def _has_decimal(type: Type) -> bool:
 
 
 def widened(value: Sql, given: Type, wanted: Type) -> Sql:
-    """A value where another type is wanted that accepts its own."""
+    """Convert a value to a type that accepts its own."""
     if isinstance(given, Scalar) and isinstance(wanted, Scalar):
         same = data_type(given) == data_type(wanted)
         return value if same else f"CAST({value} AS {data_type(wanted)})"
@@ -210,7 +213,7 @@ def widened(value: Sql, given: Type, wanted: Type) -> Sql:
 
 
 def _fits(given: Type, wanted: Type) -> bool:
-    """Whether Spark holds values of both types alike."""
+    """Whether Spark stores values of both types alike."""
     return data_type(given) == data_type(wanted) and _has_decimal(given) == _has_decimal(wanted)
 
 
@@ -272,7 +275,7 @@ def _variable(pattern: Variable, type: Type, value: Sql, variables: Variables) -
 
 
 def _sides(value: Sql, type: Type, given: Expression, variables: Variables) -> tuple[Sql, Sql, Type]:
-    """What is compared with what, and as which type: numbers as the wider one."""
+    """The two sides of a comparison, and their common type: for numbers the wider one."""
     if isinstance(given, Constant):
         return value, constant(given, type), type
     if not is_number(type):
@@ -294,7 +297,7 @@ def _row(pattern: Parts, type: Type, value: Sql, variables: Variables) -> list[S
 
 
 def _flat(pattern: Parts) -> tuple[list[Pattern], Pattern | None]:
-    """The elements of a pattern with those of its rest, as far as that has some itself, and what is left."""
+    """The elements of a pattern and of its nested rests, and the last rest."""
     parts = [part for _, part in pattern.parts]
     rest = pattern.rest
     while isinstance(rest, Parts) and rest.bracket == pattern.bracket:
@@ -306,7 +309,7 @@ def _flat(pattern: Parts) -> tuple[list[Pattern], Pattern | None]:
 
 
 def _bag(pattern: Parts, type: Type, value: Sql, variables: Variables) -> list[Sql]:
-    """Every element is taken out of the bag; what is left must match the rest."""
+    """Match a bag: every element is taken out of it, and the remainder must match the rest."""
     assert isinstance(type, Bag)
     parts, rest = _flat(pattern)
     if not parts and rest is None:
@@ -327,7 +330,7 @@ def _bag(pattern: Parts, type: Type, value: Sql, variables: Variables) -> list[S
 
 
 def _element(pattern: Pattern, type: Type, variables: Variables) -> Sql:
-    """An element of a bag's pattern: a constant, or what variables have bound."""
+    """An element of a bag's pattern: a constant, or bound variables."""
     if isinstance(pattern, Variable):
         known = variables[pattern.name]
         return widened(known.value, known.type, type)
@@ -351,7 +354,7 @@ def _same(left: Sql, right: Sql, type: Type) -> Sql:
 
 
 def constant(given: Constant, type: Type) -> Sql:
-    """A constant as a value of the type that it is compared with or made for."""
+    """A constant as a value of the type that it is compared with or used for."""
     plain = as_json(constant_value(given, type), type)
     if isinstance(plain, bool):
         return str(plain).lower()
@@ -368,7 +371,7 @@ def constant(given: Constant, type: Type) -> Sql:
 
 
 def made(expression: Expression, wanted: Type, variables: Variables) -> Sql:
-    """The value that an expression makes where a type is wanted."""
+    """The value of an expression where a type is wanted."""
     if isinstance(expression, Constant):
         return constant(expression, wanted)
     if isinstance(expression, MadeTagged):
@@ -399,7 +402,7 @@ def made(expression: Expression, wanted: Type, variables: Variables) -> Sql:
 
 
 def _worked_out(expression: Expression, wanted: Type, variables: Variables) -> Sql:
-    """The value that a worker makes of variables: both travel as JSON, which is exact."""
+    """The value that a worker computes; input and output are sent as JSON, which is exact."""
     names = dict.fromkeys(used(expression))
     types = {name: variables[name].type for name in names}
     key = repr((str(expression), str(wanted), [(name, str(type)) for name, type in types.items()]))
@@ -432,7 +435,7 @@ def _several(type: Bag | List, elements: list[Sql]) -> Sql:
 
 
 def _joined(left: Sql, right: Sql, type: Bag | List) -> Sql:
-    """Elements of both; what no body has room for is null, and is not made."""
+    """Concatenated elements; null beyond the size of a body, without computing it."""
     two = _name()
     length = f"length(to_json({two}.a, {_OPTIONS})) + length(to_json({two}.b, {_OPTIONS}))"
     both = f"concat({two}.a, {two}.b)"
@@ -441,7 +444,7 @@ def _joined(left: Sql, right: Sql, type: Bag | List) -> Sql:
 
 
 def _ordered(elements: Sql, type: Type) -> Sql:
-    """A bag in its one order: by its elements' values, and where these are equal, as they are written."""
+    """A bag in canonical order: by the elements' values, equal ones by their text."""
     if not _has_decimal(type):
         return f"array_sort({elements})"
     element = _name()
@@ -454,7 +457,7 @@ def _ordered(elements: Sql, type: Type) -> Sql:
 
 @dataclass(frozen=True)
 class _Native:
-    """Whether Spark's own functions make of values what the arithmetic of flows does: null where there is none."""
+    """Whether Spark's own functions compute the same as our arithmetic, with null for no value."""
 
     types: Mapping[str, Type]
 
@@ -500,7 +503,7 @@ _NATIVE_FOR: Mapping[str, Sequence[Type]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Exact:
-    """A decimal number of which it is known how many digits it has at most, and exactly how many behind its point."""
+    """A decimal with a known maximum of digits and a known number of decimal places."""
 
     value: Sql
     whole: int
@@ -508,7 +511,8 @@ class _Exact:
 
     @property
     def fits(self) -> bool:
-        """With a digit to spare: Spark reckons with one more for products, and would cut it off behind the point."""
+        """Whether it fits, with a digit to spare, because Spark computes products with one more digit and would cut it
+        off."""
         digits = self.whole + self.places < DECIMAL_DIGITS
         return digits and self.whole <= DECIMAL_DIGITS - DECIMAL_PLACES and self.places <= DECIMAL_PLACES
 
@@ -518,7 +522,7 @@ class _Exact:
 
 
 def _exact(expression: Expression, variables: Variables) -> _Exact | None:
-    """Sums and products of whole numbers and constants, if Spark works them out to the last digit; else None."""
+    """Sums and products of whole numbers and constants, if Spark computes them exactly; else None."""
     if isinstance(expression, Constant):
         if type_of(expression, {}) not in (INT, DECIMAL):
             return None
@@ -543,7 +547,7 @@ def _exact(expression: Expression, variables: Variables) -> _Exact | None:
 
 
 def _evaluated(expression: Expression, variables: Variables) -> Sql:
-    """The value of an expression by its own type, by functions of Spark."""
+    """The value of an expression by its own type, by Spark's functions."""
     if isinstance(expression, Use):
         return variables[expression.name].value
     type = type_of(expression, variables.types)
@@ -565,7 +569,7 @@ def _evaluated(expression: Expression, variables: Variables) -> Sql:
 
 
 def _texts(expression: Expression) -> Iterator[Expression]:
-    """What a sum of texts consists of."""
+    """The operands of a sum of texts."""
     if isinstance(expression, Arithmetic):
         yield from _texts(expression.left)
         yield from _texts(expression.right)
@@ -574,7 +578,7 @@ def _texts(expression: Expression) -> Iterator[Expression]:
 
 
 def _text(parts: Sequence[Expression], variables: Variables) -> Sql:
-    """Texts in a row; what no body has room for is null, and is not made: Java would end of it."""
+    """Concatenated texts; null beyond the size of a body, without computing it: Java would run out of memory."""
     values = [_evaluated(part, variables) for part in parts]
     if all(isinstance(part, Constant | Use) for part in parts):
         length = " + ".join(f"length({value})" for value in values)
@@ -586,7 +590,7 @@ def _text(parts: Sequence[Expression], variables: Variables) -> Sql:
 
 
 def _part(expression: Call, variables: Variables) -> Sql:
-    """The characters of these numbers; the first has the number 1."""
+    """A substring; the first character has the number 1."""
     value, *numbers = expression.arguments
     first, length = (_whole_number(number) for number in numbers)
     begin = min(max(first, 1), _ALL)

@@ -41,7 +41,7 @@ def rows_of_file(table: Table, file: Path, shown: str) -> Rows:
 
 
 def rows_of_documents(table: Table, documents: Sequence[str]) -> Rows:
-    """The rows of XML documents: every element that has an element for each column, the outermost first."""
+    """The rows of XML documents: every element that has a child for each column, the outermost first."""
     names = columns(table)
     rows: list[Mapping[str, Any]] = []
     for document in documents:
@@ -99,7 +99,7 @@ def _type(table: Table) -> Tuple:
 
 
 def _plain(value: Any, type: str) -> Any:
-    """A cell of a file as JSON would have it."""
+    """A cell of a file as JSON data."""
     if isinstance(value, float):
         return Decimal(repr(value))
     if not isinstance(value, str):
@@ -125,7 +125,7 @@ def columns(table: Table) -> list[str]:
 
 
 def _text_of(file: Path) -> str:
-    """What a file says, if it says something in characters."""
+    """The text of a file; raises if it is not UTF-8 text."""
     sent = sent_text(file)
     text = file.read_text("utf-8-sig") if sent is None else sent.removeprefix("\ufeff")
     if not text.strip():
@@ -153,7 +153,7 @@ def _csv(file: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
 
 
 def _json(file: Path, _: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """An array of objects, or an object a line."""
+    """An array of objects, or one object per line."""
     text = _text_of(file)
     read = partial(json.loads, parse_float=decimal_of, object_pairs_hook=object_of)
     try:

@@ -82,7 +82,7 @@ ATOM, STRING, INT, BOOLEAN, FLOAT, DECIMAL, DATE, TIMESTAMP = map(Scalar, SCALAR
 
 
 def accepts(wanted: Type, given: Type) -> bool:
-    """Whether a value of one type may stand where another is wanted: the same, or a number that loses nothing."""
+    """Whether a value of one type may be used where another is wanted: the same type, or a number without loss."""
     if isinstance(wanted, Scalar) and isinstance(given, Scalar):
         if wanted.name in NUMBERS and given.name in NUMBERS:
             return NUMBERS.index(given.name) <= NUMBERS.index(wanted.name)

@@ -1,7 +1,7 @@
-"""Events as values: read from Gryphon's literals or from JSON, checked against their type, written as one JSON.
+"""Events as values: read from Gryphon's literals or from JSON, checked against their type, written as canonical JSON.
 
 A tuple is a JSON object (a field without a name is ``_1``, ``_2`` … by its place), a variant an object with one tag, a
-bag or a list an array. A bag's elements are written in one order, so that equal bags have equal elements in a row.
+bag or a list an array. A bag's elements are sorted, so that equal bags have equal JSON.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A literal as it was written: what it is depends on the type that is wanted."""
+    """A literal as it was written; its value depends on the wanted type."""
 
     kind: str  # string, number, word, bag, list, tuple, tagged
     value: Any
 
 
 def parse_event(text: str, type: Type, space: str) -> Any:
-    """The event that a Gryphon literal or a JSON document says, as a value of its space's type."""
+    """Parse a Gryphon literal or a JSON document as an event of its space's type."""
     if not text.strip():
         raise EventInvalid(space=space, what="there is no event", type=str(type))
     try:
@@ -70,7 +70,7 @@ def parse_event(text: str, type: Type, space: str) -> Any:
 
 
 def decimal_of(text: str) -> Decimal:
-    """A number as it was written; one with an exponent beyond all reason is none."""
+    """A number as it was written; raises for an absurd exponent."""
     try:
         number = Decimal(text)
     except InvalidOperation:
@@ -81,7 +81,7 @@ def decimal_of(text: str) -> Decimal:
 
 
 def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON, each of whose names is there once."""
+    """A JSON object; raises if a name appears twice."""
     members = dict(pairs)
     if len(members) != len(pairs):
         raise ValueError("a name is there twice")
@@ -89,17 +89,17 @@ def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def fitted(given: Any, type: Type, space: str) -> Any:
-    """What JSON has said, as a value of a type."""
+    """Convert JSON data to a value of a type; raises if it does not fit."""
     return _Fitting(space, type).json(given, type, "")
 
 
 def fitted_literal(given: Literal, type: Type, space: str) -> Any:
-    """What a literal has said, as a value of a type."""
+    """Convert a literal to a value of a type; raises if it does not fit."""
     return _Fitting(space, type).literal(given, type, "")
 
 
 def value_of(literal: Literal, type: Type) -> Any:
-    """What a literal is where a type is wanted."""
+    """The value of a literal where a type is wanted."""
     return fitted_literal(literal, type, "the pattern")
 
 
@@ -152,7 +152,7 @@ def _several(words: Words, closing: str, *, named: bool = False) -> tuple[Any, .
 
 
 class _Fitting:
-    """Turns what was given into a value of a type, or says where it does not fit."""
+    """Converts input to a value of a type, or says where it does not fit."""
 
     def __init__(self, space: str, type: Type) -> None:
         self._space = space
@@ -311,7 +311,7 @@ class _Fitting:
 
 
 def fitting_decimal(given: Decimal) -> Decimal | None:
-    """A number as a decimal, with the places it was written with, rounded to the last; None if it is too large."""
+    """A number as a decimal with its written places, rounded to the last allowed one; None if it is too large."""
     exponent = given.as_tuple().exponent
     assert isinstance(exponent, int)
     if -exponent > DECIMAL_PLACES:
@@ -329,12 +329,13 @@ def label(type: Tuple, place: int) -> str:
 
 
 def in_order(elements: Iterable[Any], type: Type) -> tuple[Any, ...]:
-    """The elements of a bag in their one order: by their values, and where these are equal, as they are written."""
+    """The elements of a bag in canonical order: by value, equal ones by their text."""
     return tuple(sorted(elements, key=lambda element: (_place(element, type, False), _place(element, type, True))))
 
 
 def _place(value: Any, type: Type, written: bool) -> Any:
-    """What orders values of a type: texts by characters, tuples and lists from the left, variants from the last tag."""
+    """A sort key for values of a type: texts by characters, tuples and lists from the left, variants from the last
+    tag."""
     if isinstance(type, Scalar):
         return format(value, "f") if written and type.name == "decimal" else value
     if isinstance(type, Bag | List):
@@ -351,7 +352,7 @@ def _place(value: Any, type: Type, written: bool) -> Any:
 
 
 def canonical(value: Any, type: Type) -> str:
-    """The one JSON text of a value."""
+    """The canonical JSON of a value."""
     return json_text(as_json(value, type))
 
 
@@ -371,7 +372,7 @@ def as_json(value: Any, type: Type) -> Any:
 
 
 def canonical_text(value: Any, type: Type) -> str:
-    """A simple value as it stands in an event, without quotes."""
+    """A simple value as an event has it, without quotes."""
     plain = as_json(value, type)
     return plain if isinstance(plain, str) else json.dumps(plain)
 

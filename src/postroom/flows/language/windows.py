@@ -44,7 +44,7 @@ NO_TIME = Duration(0, "seconds")
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The variable that has an event's time, and by how much an event may be older than the newest before it."""
+    """The variable with an event's time, and the allowed lateness: how much older than the newest event one may be."""
 
     variable: str
     late: Duration = NO_TIME
@@ -56,7 +56,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """Windows of one length that begin again and again: without an overlap, or one each ``step``."""
+    """Windows of one length, without overlap or starting each ``step``."""
 
     step: Duration
     length: Duration
@@ -68,7 +68,7 @@ class Every:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Events of a key with no gap of this length between them."""
+    """Session windows: events of a key without a gap of this length."""
 
     gap: Duration
     position: Position = field(default=_NOWHERE, compare=False, repr=False)

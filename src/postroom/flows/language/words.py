@@ -1,4 +1,4 @@
-"""The words of the flow language, and a reader that takes them one by one. Types, values and patterns use the same."""
+"""The tokens of the flow language, and a reader that takes them one by one; types, values and patterns use it, too."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def fail_all(problems: list[Problem]) -> NoReturn:
 
 
 class Words(WordReader):
-    """The words of a text; what is not in the language is told before anything else is."""
+    """The tokens of a text; raises at once if any part of it is no token."""
 
     def __init__(self, text: str, file: str) -> None:
         words = list(islice(LEXICON.words(text, file), FLOW_WORDS_MAX + 1))
@@ -96,7 +96,7 @@ class Words(WordReader):
 
 
 def whole(text: str, file: str, read: Callable[[Words], T]) -> T:
-    """What a text says from its beginning to its end."""
+    """Parse a whole text; raises if something is left."""
     words = Words(text, file)
     value = read(words)
     words.end()
@@ -104,7 +104,7 @@ def whole(text: str, file: str, read: Callable[[Words], T]) -> T:
 
 
 def string(word: Word) -> str:
-    """What a quoted text says; it is written as in JSON."""
+    """The value of a quoted string, which is written as in JSON."""
     try:
         text: str = json.loads(word.text)  # the quotes make it one
     except ValueError:

@@ -1,1 +1,1 @@
-"""Streams from outside: micro-batches of Spark between a source and a sink, through the graph of a room."""
+"""External streams: micro-batches of Spark from a source to a sink, through the graph of a room."""

@@ -1,7 +1,7 @@
-"""Admission in SQL: which lines are surely events of a type, and the event of each.
+"""Admission in SQL: which lines are certainly events of a type.
 
-What SQL reads of a line is written again, and must be the line: then no name, number or text was read more kindly than
-``language/values.py`` reads it. A line in another form is for Python, which admits it or says why not.
+SQL parses a line, writes it again, and compares: so it is never more lenient than ``language/values.py``. All other
+lines go to Python, which admits them or says why not.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _FIRST_YEAR = "0001"  # of Python's dates
 
 
 def raw_of(line: Sql, type: Type) -> Sql | None:
-    """What a line says, before it is known to fit; None for types that only Python reads."""
+    """A line as parsed, before it is known to fit; None for types that only Python parses."""
     wanted = _raw_type(type) if isinstance(type, Tuple | Union) else None
     return None if wanted is None else f"from_json({line}, {text(wanted)})"
 
 
 def fits(line: Sql, raw: Sql, type: Type) -> Sql:
-    """Whether a line surely is an event."""
+    """Whether a line is certainly an event."""
     # Blanks where most programs write them are no difference; in a text they are one, and then this is not equal.
     plain = f"replace(replace({line}, '\": ', '\":'), ', \"', ',\"')"
     same = [f"instr({line}, {text(chr(92))}) = 0", f"to_json({raw}) = {plain}"]

@@ -1,4 +1,4 @@
-"""One micro-batch: Spark leads events along arcs without state, then come states, and last what goes outside."""
+"""One micro-batch: Spark runs the arcs without state, then come those with state, and last the output."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _GONE = "the space was removed while its events were read"
 
 @dataclass(frozen=True)
 class Places:
-    """Where a stream writes, as an operator has said."""
+    """Where a stream writes, as the operator has set it."""
 
     folder: Path  # of its checkpoint
     endpoints: Mapping[str, Endpoint]
@@ -51,7 +51,7 @@ class MicroBatch:
         self._frames = BatchFrames(came.sparkSession, self._graph, known, self._lines_only())
 
     def run(self) -> Done:
-        """Work the batch out, and bring outside what leads there; the room changes when it is done."""
+        """Process the batch and write its output; the room changes when it is done."""
         shutil.rmtree(self._staging, ignore_errors=True)
         try:
             return self._run()
@@ -77,7 +77,7 @@ class MicroBatch:
         return done
 
     def _lines_only(self) -> frozenset[str]:
-        """The spaces whose events Spark writes as they are: they go outside, and to nowhere else."""
+        """The spaces whose events Spark writes as they are, because they only go to a sink."""
         return frozenset(
             name
             for name, space in self._graph.running.spaces.items()
@@ -87,7 +87,7 @@ class MicroBatch:
     # --- Spark ---
 
     def _staged_passes(self) -> list[Path]:
-        """What Spark has made of the batch: of what surely fits, and then of what Python had to look at."""
+        """Spark's output for the batch: first the lines that certainly fit, then those that Python parsed."""
         if not self._frames.sources:
             return []
         first, second = self._staging / "first", self._staging / "second"
@@ -109,7 +109,7 @@ class MicroBatch:
                     yield Refused(space, why, rest[0] if rest else "")
 
     def _failed(self, passes: Sequence[Path]) -> Iterator[Refused]:
-        """The events of which an arc could make nothing. What they said is asked for when there are any."""
+        """The events at which an arc failed. Their bodies are only read if there are any."""
         for place, space in enumerate(self._frames.sources):
             broken = [line.split(TAB, 2) for folder in passes for line in lines_of(staged(folder, f"{FAILED}-{place}"))]
             if not broken:
@@ -119,7 +119,7 @@ class MicroBatch:
                 yield Refused(space, why, bodies.get(number, ""), arc)
 
     def _left_over(self) -> Iterator[Refused]:
-        """Events of a space that is not from outside any more, in the version that the batch meets."""
+        """Events of a space that has no source any more in the version of the batch."""
         gone = [name for name in self._of if name not in self._frames.sources]
         if gone:
             for row in self._came.where(self._came.space.isin(gone)).select("space", "body").toLocalIterator():
@@ -128,7 +128,7 @@ class MicroBatch:
     # --- states ---
 
     def _routed(self, passes: Sequence[Path]) -> tuple[Router, list[StoredStates]]:
-        """What arrives in the room, or comes to arcs with state, in its order."""
+        """Route what arrives in the room or at arcs with state, in order."""
         wanted = {goal_name(name): (name, False) for name in self._graph.keeping if name not in self._frames.lines}
         wanted |= {f"root-{place}": (name, True) for place, name in enumerate(self._frames.sources)}
         events = []
@@ -173,7 +173,7 @@ class MicroBatch:
         return len(lines)
 
     def _tell(self, refused: Sequence[Refused], done: Done) -> None:
-        """Dead letters: outside, or as error messages of the room."""
+        """Write dead letters: to a sink, or as error messages of the room."""
         if self._places.dead_letters is None:
             done.errors = refused
         elif refused:

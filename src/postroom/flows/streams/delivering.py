@@ -1,4 +1,4 @@
-"""What a batch brings outside. Files have the names of their batch, so that a batch that comes again replaces them."""
+"""Writes the output of a batch. File names contain the batch, so that a repeated batch replaces its files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PART = ".part"
 
 @dataclass(frozen=True)
 class Staged:
-    """What leads to one goal: files of lines that Spark has written, and more lines."""
+    """The output for one destination: files that Spark has written, and further lines."""
 
     files: Sequence[Path] = ()
     more: Sequence[str] = ()
@@ -49,7 +49,8 @@ def lines_of(files: Sequence[Path]) -> Iterator[str]:
 
 
 def deliver_files(folder: Path, stem: str, sink: Outside, type: Type, given: Staged) -> int:
-    """Files of a batch in their folder, whole and under their names, and nothing else of that batch; how many lines."""
+    """Write the files of a batch, complete and under their names, and remove others of that batch; returns the
+    lines."""
     folder.mkdir(parents=True, exist_ok=True)
     made: list[Path] = []
 
@@ -80,12 +81,12 @@ def deliver_files(folder: Path, stem: str, sink: Outside, type: Type, given: Sta
 
 
 def stem_of(name: str, checkpoint: str, batch: int) -> str:
-    """How the names of the files of a batch begin."""
+    """The prefix of the file names of a batch."""
     return f"{re.sub('[^A-Za-z0-9_-]', '-', name)}-{checkpoint[:8]}-{batch:08}"
 
 
 def dead_letter(refused: Refused, about: Mapping[str, object]) -> str:
-    """What led to nothing, as a line."""
+    """A dead letter as a line."""
     letter = {"space": refused.space, "arc": refused.arc, "reason": refused.why, "body": refused.body, **about}
     return json.dumps(letter, ensure_ascii=False)
 

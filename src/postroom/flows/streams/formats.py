@@ -1,4 +1,4 @@
-"""Files of rows: CSV, Parquet and Avro as bodies of events, and bodies as such files. JSON is a line for each event."""
+"""Files of rows: CSV, Parquet and Avro to and from bodies of events. JSON has an event per line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _AVRO = {"int": "long", "boolean": "boolean", "float": "double"}
 
 
 class Row(NamedTuple):
-    """A row of a file: the event, or what it says and why that is none."""
+    """A row of a file: the event, or its text and the reason why it is none."""
 
     body: str
     problem: str | None = None
@@ -47,7 +47,7 @@ def admitted(line: str, type: Type, space: str) -> Row:
 
 
 def rows_of(content: bytes, format: str, type: Type, space: str) -> Iterator[Row]:
-    """The rows of a file. One that cannot be read is one problem, behind the rows before it."""
+    """The rows of a file. If it cannot be read further, one problem follows the rows so far."""
     if len(content) > STREAM_FILE_BYTES_MAX:
         yield Row("", f"the file is larger than {STREAM_FILE_BYTES_MAX} bytes")
         return
@@ -67,7 +67,7 @@ def _fitted(given: Mapping[Any, Any], type: Type, space: str) -> Row:
 
 
 def _plain(value: Any) -> Any:
-    """A value of a file as JSON has it."""
+    """A value of a file as JSON data."""
     if isinstance(value, datetime):
         return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
     if isinstance(value, date | time):
@@ -125,7 +125,7 @@ _READERS = {"csv": _csv_rows, "parquet": _parquet_rows, "avro": _avro_rows}
 
 
 def write(file: Path, bodies: Iterable[str], format: str, type: Type) -> None:
-    """Events as a file of a format."""
+    """Write events to a file of a format."""
     if format == JSON:
         with file.open("w", encoding="utf-8", newline="\n") as lines:
             lines.writelines(f"{body}\n" for body in bodies)

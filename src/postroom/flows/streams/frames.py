@@ -1,4 +1,4 @@
-"""Streams as frames of Spark: what comes from a source, and a batch as lines for where each event leads to."""
+"""Streams as Spark frames: the input of a source, and a batch as lines with their destinations."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ TAB = "\t"
 
 
 def source_name(space: str) -> str:
-    """The name of a source in checkpoints, which has few signs to choose from."""
+    """The name of a source in checkpoints, which allow few characters."""
     return f"s_{hashlib.sha256(space.encode()).hexdigest()[:24]}"
 
 
 def source_frame(
     spark: SparkSession, space: Space, settings: Mapping[str, Any], options: Mapping[str, str]
 ) -> DataFrame:
-    """The stream of a space from outside, as an operator has set it."""
+    """The stream of a space with a source, as the operator has set it."""
     source = space.source
     assert source is not None
     reader = spark.readStream.name(source_name(space.name))
@@ -112,8 +112,10 @@ def _lines(value: Sql, as_line: Callable[[Sql], Sql] = str) -> list[Sql]:
 
 
 def _one_line(value: Sql) -> Sql:
-    """A text without ends of lines, which Kafka lets in and no line of a batch can have. A tab means the same in JSON:
-    it is a blank between values, and refused within a text."""
+    """A text without line breaks, which Kafka allows and lines of a batch cannot have.
+
+    They become tabs, which mean the same in JSON: white space between values, invalid within a string.
+    """
     return rf"translate({value}, '\r\n', '\t\t')"
 
 
@@ -160,19 +162,19 @@ class BatchFrames:
     lines: frozenset[str]  # spaces of which only bodies are wanted, in any order
 
     def delivered(self, came: DataFrame) -> DataFrame:
-        """Where each event of a batch leads to (``goal``), and what arrives there (``line``)."""
+        """The destination of each event of a batch (``goal``), and what arrives there (``line``)."""
         frames = [self._of_space(came, place) for place in range(len(self.sources))]
         return reduce(DataFrame.union, frames)
 
     def admitted(self, lines: DataFrame, place: int) -> DataFrame:
-        """The same for lines of a space that Python has to look at (``value``: number and body)."""
+        """The destinations of lines that Python has to parse (``value``: number and body)."""
         space = self.sources[place]
         type = self.room_graph.running.spaces[space].type
         events = lines.mapInArrow(partial(_admitted, type, space), _ADMITTED)
         return self._lines(place, events, event_of("body", type))
 
     def bodies(self, came: DataFrame, place: int, numbers: Sequence[str]) -> dict[str, str]:
-        """What some events of a space said."""
+        """The bodies of some events of a space."""
         events = came.where(f"space = {text(self.sources[place])}").selectExpr(f"{self._number(place)} AS n", "body")
         return {row.n: row.body for row in events.where(events.n.isin(list(numbers))).collect()}
 
@@ -199,7 +201,7 @@ class BatchFrames:
         return self._lines(place, events, "given")
 
     def _number(self, place: int) -> Sql:
-        """What orders the events of a batch: their time of arrival, and their place in a file or topic."""
+        """The order of events in a batch: time of arrival, then place in a file or topic."""
         if not self._ordered:
             return "CAST(monotonically_increasing_id() AS STRING)"
         line = "coalesce(line, monotonically_increasing_id())"
@@ -208,7 +210,7 @@ class BatchFrames:
 
     @property
     def _ordered(self) -> bool:
-        """Whether the order of events makes a difference."""
+        """Whether the order of events matters."""
         return not self.lines.issuperset(self._goals())
 
     def _goals(self) -> set[str]:
@@ -221,7 +223,7 @@ class BatchFrames:
         return ends.stored(space) or ends.folded(space)
 
     def _lines(self, place: int, events: DataFrame, event: Sql) -> DataFrame:
-        """What the arcs deliver of events; what is no event leads to Python, or to where problems go."""
+        """What the arcs deliver of events; lines that are no events go to Python, or to the problems."""
         space, graph = self.sources[place], self.room_graph.running
         network = ArcNetwork(graph, self.room_graph.keeping)
         deliveries = network.deliveries(
@@ -252,7 +254,7 @@ class BatchFrames:
 
 
 def goal_name(space: str) -> str:
-    """The folder of what leads to a space."""
+    """The folder for the events of a space."""
     return f"space-{hashlib.sha256(space.encode()).hexdigest()[:24]}"
 
 

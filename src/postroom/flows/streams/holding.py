@@ -1,4 +1,4 @@
-"""Who runs a stream, and what belongs to it: a lease, and a checkpoint that the room knows by its name."""
+"""Ownership of a stream: a lease, and a checkpoint that the room knows by its identifier."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FILE = "stream.json"  # in the folder of a checkpoint: whose it is
 
 
 class StreamHold:
-    """A stream of some sources, which one process runs at a time."""
+    """A stream of some sources, run by one process at a time."""
 
     def __init__(self, store: Store, room_graphs: RoomGraphs, owner: str, sources: Sequence[str], folder: Path) -> None:
         self._store = store
@@ -38,7 +38,7 @@ class StreamHold:
         )
 
     def _known(self) -> str:
-        """The name that the stream had when it was last run, or that of its first source."""
+        """The name under which the stream last ran, or that of its first source."""
         streams = self._store.read(lambda tx: tx.streams.all())
         before = [stream.name for stream in streams if set(stream.sources) & set(self.sources)]
         if len(before) > 1:
@@ -55,7 +55,7 @@ class StreamHold:
         return f"stream:{self.name}"
 
     def check(self, tx: Transaction) -> None:
-        """Raise unless the stream is still ours."""
+        """Raise unless this process still has the stream."""
         tx.leases.check(self._lease, self._number)
 
     @contextmanager
@@ -76,7 +76,7 @@ class StreamHold:
     # --- the checkpoint ---
 
     def open(self, *, restart: bool) -> None:
-        """See to it that the checkpoint and the room know each other, or are both new."""
+        """Raise unless the checkpoint and the room know each other, or both are new."""
         if restart:
             self._forget()
         place = self.folder / _FILE
@@ -100,7 +100,7 @@ class StreamHold:
             write_whole(place, json.dumps({"checkpoint": checkpoint}))
 
     def _written(self, place: Path) -> str | None:
-        """Which checkpoint the folder says it is."""
+        """The identifier in the checkpoint folder."""
         try:
             return str(json.loads(place.read_text(encoding="utf-8"))["checkpoint"])
         except FileNotFoundError:
@@ -109,7 +109,7 @@ class StreamHold:
             raise self._mismatch(f"damaged: {_FILE} cannot be read") from error
 
     def follow(self, sources: Sequence[str]) -> None:
-        """The graph has given the stream other sources."""
+        """Note that the graph has given the stream other sources."""
         self.sources = tuple(sources)
 
         def work(tx: Transaction) -> None:
@@ -124,7 +124,7 @@ class StreamHold:
         return StreamCheckpoint(stream=self.name, why=f"the checkpoint in {self.folder} is {whose}")
 
     def _forget(self) -> None:
-        """No offset, no state: everything that is still outside is read again."""
+        """Forget offsets and states: everything that the source still has is read again."""
 
         def work(tx: Transaction) -> None:
             self.check(tx)

@@ -1,7 +1,7 @@
-"""What the room knows of a stream: its checkpoint, the version that a batch meets, and what a batch has led to.
+"""What the room stores of a stream: its checkpoint, the version for each batch, and the results.
 
-A batch is pinned to a version before anything of it is worked out, and done in one commit with its states, its
-messages and its errors. One that was pinned and not done is worked out again, by the same version.
+A batch is pinned to a version before it is processed, and committed together with states, messages and errors. A batch
+that was pinned and not committed is processed again, with the same version.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _AGENT = "stream"
 
 
 class Pinned(NamedTuple):
-    """A batch, and the graph that it meets."""
+    """A batch with the version of its graph."""
 
     stream: Stream
     graph: RoomGraph
@@ -36,7 +36,7 @@ class Pinned(NamedTuple):
 
 @dataclass
 class Done:
-    """What a batch has led to, before the room knows."""
+    """The results of a batch, before they are committed."""
 
     states: Sequence[StoredStates] = ()
     stored: dict[str, Sequence[str]] = field(default_factory=dict)  # events by space
@@ -45,7 +45,7 @@ class Done:
 
 
 class Waits(Exception):
-    """A queue on hold should take messages."""
+    """A queue that should take messages is on hold."""
 
 
 class Ledger:
@@ -59,7 +59,7 @@ class Ledger:
         self._fence = fence  # raises unless the stream is still ours
 
     def pin(self, batch: int) -> Pinned | None:
-        """The graph that a batch meets, the same each time it is worked out; None if it is done."""
+        """The graph for a batch, the same at each repetition; None if the batch is committed."""
 
         def work(tx: Transaction) -> Pinned | None:
             self._fence(tx)
@@ -77,7 +77,7 @@ class Ledger:
         return self._store.transact("stream-pin", work)
 
     def finish(self, pinned: Pinned, done: Done) -> None:
-        """Everything that a batch has changed in the room, in one commit; raises ``Waits`` for a queue on hold."""
+        """Commit the results of a batch; raises ``Waits`` for a queue on hold."""
 
         def work(tx: Transaction) -> None:
             self._fence(tx)
@@ -128,7 +128,7 @@ class Ledger:
     def _let_in(
         self, tx: Transaction, queue: Queue, bodies: Sequence[str], errors: list[Refused], passed: bool
     ) -> list[tuple[Put, bool]]:
-        """Messages of a space, with what other capabilities give them on their way in."""
+        """Messages of a space, after admission by other capabilities."""
         left = queue.admission & ~int(Admission.FLOWS | Admission.SENDING)
         drafts = [Draft(body, "json", None, NO_PROPERTIES) for body in bodies]
         if not left:

@@ -1,6 +1,6 @@
-"""What arcs with state make of a batch: its events one after another, each as far as it leads.
+"""Runs the arcs with state on a batch: its events one after another, each along its whole path.
 
-It is the folding that the store has, over the same states; only the order is that of the batch.
+It uses the same folding and states as steps do, in the order of the batch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from postroom.flows.language.types import Type
 
 
 class Refused(NamedTuple):
-    """What led to nothing, and why."""
+    """An event that failed, and why."""
 
     space: str
     why: str
@@ -27,7 +27,7 @@ class Refused(NamedTuple):
 
 
 class Ends:
-    """Where events of a graph end that come from outside: outside again, in the room, or in a state."""
+    """Where events from outside end: in a sink, in the room, or in a state."""
 
     def __init__(self, room_graph: RoomGraph) -> None:
         self._graph = room_graph
@@ -36,7 +36,7 @@ class Ends:
         return self._graph.running.spaces[space].sink is not None
 
     def stored(self, space: str) -> bool:
-        """Whether the room keeps what arrives: at an end without a sink, or where a space retains."""
+        """Whether the room keeps what arrives: at an end without a sink, or in a space that retains."""
         leads_on = space in self._graph.flowing or self.sinks(space)
         return self._graph.running.spaces[space].retain or not leads_on
 
@@ -44,7 +44,7 @@ class Ends:
         return space in self._graph.ordered
 
     def passed(self, space: str) -> bool:
-        """Whether what the room keeps there has been led on already."""
+        """Whether events that the room keeps there have already gone on."""
         return space in self._graph.flowing
 
 
@@ -60,7 +60,7 @@ class _Codec(NamedTuple):
 
 
 class _Event:
-    """An event on its way: its text and its value, each made of the other when it is asked for."""
+    """An event on its path: text and value, each made from the other on demand."""
 
     __slots__ = ("_body", "_codec", "_value")
 
@@ -82,7 +82,7 @@ class _Event:
 
 
 class Router:
-    """Leads events of one batch on. ``made`` is what arrives where the stream ends, by space."""
+    """Routes the events of one batch. ``made`` are the events at the ends of the stream, by space."""
 
     def __init__(self, room_graph: RoomGraph, begin: Begin) -> None:
         self._graph = room_graph
@@ -95,7 +95,7 @@ class Router:
         self.refused: list[Refused] = []
 
     def lead(self, space: str, body: str, *, root: bool = False) -> None:
-        """Lead on an event that has arrived in a space; of a source, Spark has led it along arcs without state."""
+        """Route an event that arrived in a space. At a source, Spark has already run the arcs without state."""
         todo = [(space, _Event(self._of(space).codec, body), root)]
         while todo:
             space, event, root = todo.pop()
@@ -103,12 +103,12 @@ class Router:
             todo += [(target, made, False) for target, made in reversed(following)]
 
     def keep(self, space: str, body: str) -> None:
-        """Keep an event where its way ends."""
+        """Keep an event at the end of its path."""
         if self._of(space).keeps:
             self.made.setdefault(space, []).append(body)
 
     def _next(self, space: str, event: _Event, root: bool) -> Iterator[tuple[str, _Event]]:
-        """Where an event leads to from its space: what arcs with state make of it, then what the others do."""
+        """The next places of an event: first from arcs with state, then from the others."""
         known = self._of(space)
         if known.keeps:
             self.keep(space, event.body)
@@ -123,7 +123,7 @@ class Router:
             yield from self._passed(space, event.body)
 
     def _passed(self, space: str, body: str) -> Iterator[tuple[str, _Event]]:
-        """What arcs without state deliver of an event, as far as they lead without a stop."""
+        """What arcs without state deliver of an event, up to the next stop."""
         task = self._tasks.get(space)
         if task is None:
             graph = self._graph
@@ -138,7 +138,7 @@ class Router:
                 self.keep(arc.target, body if text is None else text)
 
     def _of(self, space: str) -> _Space:
-        """What is known of a space, which many events ask for."""
+        """Cached facts about a space."""
         known = self._spaces.get(space)
         if known is None:
             ends, spaces = self._ends, self._graph.running.spaces

@@ -1,4 +1,4 @@
-"""A stream at work: a query of Structured Streaming whose batches meet the graph of the room, one version each."""
+"""Runs a stream: a Structured Streaming query, each batch with one version of the room's graph."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LOOK_SECONDS = 0.3  # between two looks whether a stream is to stop, or has oth
 
 @dataclass(frozen=True)
 class StreamSettings:
-    """What an operator says of a run."""
+    """Settings of a run from the operator."""
 
     folder: Path  # of checkpoints
     options: Callable[[Endpoint], Mapping[str, str]]  # Kafka's own, with their secrets
@@ -48,11 +48,11 @@ class StreamSettings:
 
 
 class Stopped(Exception):
-    """A batch was not begun, or not done, because the stream is to stop."""
+    """A batch was not started, or not finished, because the stream is to stop."""
 
 
 class StreamRun:
-    """One stream, from its start to its end, in the thread that calls ``run``."""
+    """One run of a stream, in the thread that calls ``run``."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class StreamRun:
         self.totals = StreamTotals(hold.name)
 
     def run(self, spark: SparkSession) -> StreamTotals:
-        """Run until it is to stop, or until all that was there has been read."""
+        """Run until stopped, or until all available input has been read."""
         spark.conf.set(SOURCE_EVOLUTION, "true")
         with self._hold.held(self._fail):
             self._hold.open(restart=self._settings.restart)
@@ -103,7 +103,7 @@ class StreamRun:
         return self._store.read(lambda tx: (self._room_graphs.now(tx), tx.endpoints.all()))
 
     def _spaces(self, graph: RoomGraph) -> list[Space]:
-        """The sources that a graph gives this stream."""
+        """The sources of this stream in a graph."""
         ours = set(self._hold.sources)
         names = {name for part in streams(graph.running) if ours & set(part) for name in part}
         return [graph.running.spaces[name] for name in sorted(names)]
@@ -111,7 +111,7 @@ class StreamRun:
     def _query(
         self, spark: SparkSession, graph: RoomGraph, spaces: Sequence[Space], endpoints: Mapping[str, Endpoint]
     ) -> bool:
-        """Run one query; True if the sources have changed, and another one is to go on."""
+        """Run one query; True if the sources have changed and another query must follow."""
         self._hold.follow([space.name for space in spaces])
         self._check(spark, graph, spaces, endpoints)
         writer = reduce(DataFrame.unionByName, [self._source(spark, space, endpoints) for space in spaces]).writeStream
@@ -137,7 +137,7 @@ class StreamRun:
         return changed and self._failure is None
 
     def _end(self, query: Any) -> None:
-        """Wait for the batch at hand, and end the query; another batch is not begun."""
+        """Wait for the current batch and end the query; no other batch is started."""
         self._halt = True
         with self._turn:
             pass
@@ -157,7 +157,7 @@ class StreamRun:
     def _check(
         self, spark: SparkSession, graph: RoomGraph, spaces: Sequence[Space], endpoints: Mapping[str, Endpoint]
     ) -> None:
-        """What must be there before a query begins: Spark would end with a trace."""
+        """Raise early if something that the query needs is missing: Spark would end with a stack trace."""
         reached = behind(graph.running, self._hold.sources)
         ends = [graph.running.spaces[name].outside for name in sorted(reached)]
         if any(end is not None and end.kind == KAFKA for end in ends):

@@ -1,4 +1,4 @@
-"""What running streams answers with. It does not import Spark, so that programs can name it without waiting."""
+"""The result of running streams. It does not import Spark, so importing it is fast."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from postroom.store.tables.streams import Stream
 
 @dataclass(frozen=True)
 class StreamTotals:
-    """What a stream has done since it was started."""
+    """Totals of a stream since its start."""
 
     stream: str
     batches: int = 0

@@ -1,7 +1,7 @@
-"""The side that receives: it makes sequences, acknowledges what is on disk, and ends them.
+"""The receiving side: creates sequences, acknowledges what is on disk, and ends sequences.
 
-What came before its turn is kept; when the gap is filled, all that follows enters its queue in the same commit. A
-sequence that ends with a gap lets in what was kept: it was acknowledged.
+Messages after a gap are kept; when it is filled, they enter the queue in the same commit. If a sequence ends with a
+gap, they enter it anyway, because they were acknowledged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Refusal(Exception):
 
 
 class Control(NamedTuple):
-    """The answer to an envelope that has no message of the application."""
+    """The response to an envelope without an application message."""
 
     action: str
     body: str
@@ -41,7 +41,7 @@ class Destination:
         self._store = store
 
     def control(self, endpoint: str, envelope: Envelope) -> Control | None:
-        """The answer to an envelope of the protocol itself; None if it has a message."""
+        """The response to an envelope of the protocol itself; None if it has a message."""
         word = protocol.body_name(envelope)
         if word == "CreateSequence":
             return self._create(endpoint)
@@ -56,7 +56,7 @@ class Destination:
         return None
 
     def numbered(self, envelope: Envelope) -> tuple[str, int]:
-        """The sequence of a message, and its number there."""
+        """The sequence and number of a message."""
         blocks = envelope.headers(RELIABLE, "Sequence")
         if len(blocks) != 1:
             raise Refusal("WSRMRequired", "this port takes messages of a sequence")
@@ -66,7 +66,7 @@ class Destination:
         return protocol.identifier_of(blocks[0]), number
 
     def acknowledged(self, identifier: str, endpoint: str | None = None) -> list[str]:
-        """The header that says what has come of a sequence."""
+        """The acknowledgement header of a sequence."""
 
         def work(tx: Transaction) -> list[str]:
             known = known_sequence(tx, identifier, endpoint)
@@ -86,7 +86,10 @@ class Destination:
         return Control(protocol.action("CreateSequenceResponse"), protocol.create_sequence_response(identifier), [])
 
     def _end(self, endpoint: str, word: str, identifier: str) -> Control:
-        """Closing refuses what comes later; who terminates lets in what was kept, by an arrival without a number."""
+        """Close or terminate a sequence.
+
+        Closing refuses later messages; terminating enters kept ones, by an arrival without a number.
+        """
         if word == "CloseSequence":
 
             def work(tx: Transaction) -> None:

@@ -1,4 +1,4 @@
-"""The order of a sequence: whose turn it is, what came before its turn, and what has come already."""
+"""The order of a sequence: which message is next, which arrived early, and which are duplicates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Arrived(NamedTuple):
 
 @dataclass
 class Turn:
-    """What becomes of messages of one sequence that came together."""
+    """The outcome for messages of one sequence that arrived together."""
 
     due: list[tuple[int, int, Arrival]] = field(default_factory=list)  # in their order: place, number, what came
     again: dict[int, int] = field(default_factory=dict)  # by place: the numbers of what has come before, or is kept
@@ -30,7 +30,7 @@ class Turn:
 
 
 def turned(tx: Transaction, endpoint: str, identifier: str, arrived: Mapping[int, Arrived]) -> Turn:
-    """Note in the store what has come, and return what is to enter its queue now; places below 0 are of kept ones."""
+    """Store what has arrived, and return what enters the queue now; kept messages have positions below 0."""
     known = known_sequence(tx, identifier, endpoint)
     held = set(tx.sequences.held(identifier))
     turn = Turn()
@@ -59,7 +59,7 @@ def turned(tx: Transaction, endpoint: str, identifier: str, arrived: Mapping[int
 
 
 def _fresh(known: InSequence, held: set[int], arrived: Mapping[int, Arrived], turn: Turn) -> dict[int, int]:
-    """The places of what has not come before, by numbers; what became of the rest is noted in the turn."""
+    """The positions of new messages by number; the outcome of the others is noted in ``turn``."""
     fresh: dict[int, int] = {}
     for at, (number, _) in arrived.items():
         if number < known.next or number in held or number in fresh:  # or 0, which ends the sequence
@@ -75,7 +75,7 @@ def _fresh(known: InSequence, held: set[int], arrived: Mapping[int, Arrived], tu
 
 
 def receipt_of(identifier: str, number: int | None) -> str:
-    """The name of a receipt; None is behind those of all numbers."""
+    """The name of a receipt; that of None sorts after all numbers."""
     return f"sequence {identifier} {'~' if number is None else f'{number:020d}'}"
 
 

@@ -1,4 +1,4 @@
-"""The words of WS-ReliableMessaging 1.1: bodies and headers, written and read."""
+"""Reads and writes the bodies and headers of WS-ReliableMessaging 1.1."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def create_sequence_response(identifier: str) -> str:
 
 
 def ending(word: str, identifier: str, last: int) -> str:
-    """``CloseSequence`` or ``TerminateSequence``."""
+    """The body of a ``CloseSequence`` or ``TerminateSequence``."""
     number = f"<wsrm:LastMsgNumber>{last}</wsrm:LastMsgNumber>" if last else ""
     return f"<wsrm:{word} {_NAMED}>{_identifier(identifier)}{number}</wsrm:{word}>"
 
@@ -68,7 +68,7 @@ def identifier_of(element: Any) -> str:
 
 
 def number_of(text: str | None) -> int | None:
-    """A message number; None if it is none."""
+    """A message number; None if it is invalid."""
     digits = (text or "").strip()
     value = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 20 else 0
     return value if 1 <= value <= _NUMBER_MAX else None
@@ -79,7 +79,7 @@ def message_number(element: Any) -> int | None:
 
 
 def acknowledged(envelope: Envelope, identifier: str) -> list[tuple[int, int]]:
-    """The ranges that an envelope acknowledges of a sequence."""
+    """The acknowledged ranges of a sequence in an envelope."""
     ranges = []
     for block in envelope.headers(RELIABLE, "SequenceAcknowledgement"):
         if identifier_of(block) == identifier:
@@ -91,7 +91,7 @@ def acknowledged(envelope: Envelope, identifier: str) -> list[tuple[int, int]]:
 
 
 def accounts_for(envelope: Envelope, identifier: str) -> bool:
-    """Whether an envelope says what has come of a sequence, be it nothing."""
+    """Whether an envelope acknowledges a sequence, even with no message."""
     return any(identifier_of(block) == identifier for block in envelope.headers(RELIABLE, "SequenceAcknowledgement"))
 
 
@@ -100,7 +100,7 @@ def within(number: int, ranges: Iterable[tuple[int, int]]) -> bool:
 
 
 def body_name(envelope: Envelope) -> str | None:
-    """Which of its words the body of an envelope is; None if it is a message."""
+    """Which protocol body an envelope has; None if it has a message."""
     content = envelope.content()
     tag = "" if content is None else str(content.tag)
     return tag.removeprefix(_RM) if tag.startswith(_RM) else None

@@ -1,11 +1,11 @@
-"""The side that sends: a message has a number in a sequence before it goes out, and until it is acknowledged.
+"""The sending side: a message gets a number in a sequence before it is sent, and has it until it is acknowledged.
 
-Numbers are given in the commit that notes the attempt, and are forgotten in the commit that notes the end. Several
-messages are under way at a time; the partner puts them in order. A sequence that has a gap, because a message was given
-up, gets no more numbers: it is terminated, and the next one begins.
+Numbers are assigned in the commit that notes the attempt, and removed in the commit that notes the end. Several
+messages are sent at a time; the partner puts them in order. A sequence with a gap, because a message failed, is
+terminated, and the next one begins.
 
-A partner may have no way to acknowledge one-way messages as it answers. It gets them one after another; then its
-sequence is closed, and the answer to that says what has come. The rest has new numbers in the next sequence.
+A partner may be unable to acknowledge one-way messages in its responses. It gets them one by one; then the sequence is
+closed, and the response to that says which have arrived. The rest get new numbers in the next sequence.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _REPEATS = 3  # of a message whose answer was lost, before the next attempt
 
 
 class Numbered(NamedTuple):
-    """A message with its place in a sequence."""
+    """A message with its sequence and number."""
 
     letter: Letter
     sequence: int
@@ -47,7 +47,7 @@ Posted = tuple[Operation | None, Answered | Undelivered]  # the operation of a m
 
 
 def give_numbers(tx: Transaction, queue: str, mark: str, messages: Sequence[int]) -> None:
-    """Numbers for messages that have none, in their order."""
+    """Assign numbers to messages that have none, in order."""
     fresh = [key for key in messages if tx.sequences.numbered(key) is None]
     if not fresh:
         return
@@ -62,7 +62,7 @@ def give_numbers(tx: Transaction, queue: str, mark: str, messages: Sequence[int]
 
 
 def note_end(tx: Transaction, message: int, *, done: bool) -> None:
-    """A message is acknowledged, or given up: then its sequence has a gap, and ends."""
+    """Note that a message is acknowledged, or has failed: then its sequence has a gap, and ends."""
     numbered = tx.sequences.numbered(message)
     if numbered is not None:
         tx.sequences.unnumber(message)
@@ -77,7 +77,7 @@ class Source:
         self._acknowledging: set[str] = set()  # sequences whose partner acknowledges as it answers
 
     def send(self, queue: str, numbered: Sequence[Numbered]) -> list[Result]:
-        """Send messages of one queue: sequence by sequence, each after the end of the one before it."""
+        """Send messages of one queue: sequence by sequence, each after the previous one has ended."""
         results: dict[int, Result] = {}
         blocked: Undelivered | None = None
         for sequence in self._store.read(lambda tx: tx.sequences.outgoing(queue)):
@@ -96,7 +96,7 @@ class Source:
         return [results[id(member)] for member in numbered]
 
     def finish(self, queue: str, letter: Letter) -> None:
-        """Terminate what has ended and has no message under way."""
+        """Terminate ended sequences without a message in progress."""
         for sequence in self._store.read(lambda tx: tx.sequences.outgoing(queue)):
             for _ in range(_ENDINGS):
                 if not sequence.ended or self._terminated(sequence, letter) is None:
@@ -114,7 +114,7 @@ class Source:
         return sequence._replace(identifier=identifier)
 
     def _terminated(self, sequence: OutSequence, letter: Letter) -> Undelivered | None:
-        """End a sequence all of whose messages have ended; why that is not possible yet."""
+        """Terminate a sequence whose messages have all ended; returns why that is not possible yet."""
         if self._store.read(lambda tx: tx.sequences.pending(sequence.id)):
             return Undelivered("it waits for messages of the sequence before it", tried=False)
         if sequence.identifier is not None and sequence.mark == letter.endpoint.mark:
@@ -166,9 +166,10 @@ class Source:
         }
 
     def _closed(self, sequence: OutSequence, members: Sequence[Numbered]) -> list[tuple[int, int]] | None:
-        """All that has come, by a partner that takes no more of a sequence; the rest gets other numbers.
+        """Close a sequence and return the ranges that have arrived; messages not in them get new numbers. None if the
+        partner does not say.
 
-        None if the partner does not say. It is asked again with the next attempt: the sequence has ended here before.
+        It is asked again with the next attempt. The sequence has been marked as ended before.
         """
         self._store.transact("sequence", lambda tx: tx.sequences.end(sequence.id))
         ranges = self._accounted(sequence, members[0].letter)
@@ -178,7 +179,7 @@ class Source:
         return ranges
 
     def _accounted(self, sequence: OutSequence, letter: Letter) -> list[tuple[int, int]] | None:
-        """What the partner has of a sequence that it closes."""
+        """What the partner acknowledges of a sequence that it closes."""
         identifier = sequence.identifier or ""
         body = protocol.ending("CloseSequence", identifier, sequence.upto)
         for _ in range(_ENDINGS):
@@ -212,7 +213,7 @@ class Source:
     def _one_by_one(
         self, sequence: OutSequence, members: Sequence[Numbered], repeats: int, begun: Sequence[Posted] = ()
     ) -> list[Posted]:
-        """Each when the one before it was answered."""
+        """Send each message when the one before it was answered."""
         posted = list(begun)
         for member in members[len(begun) :]:
             last = posted[-1][1] if posted else None
@@ -240,7 +241,7 @@ class Source:
             return operation, error
 
     def _asked(self, sequence: OutSequence, letter: Letter) -> list[tuple[int, int]]:
-        """What has come, asked for by itself."""
+        """Request an acknowledgement."""
         identifier = sequence.identifier or ""
         try:
             envelope = self._control(letter, "AckRequested", "", [protocol.ack_requested(identifier)])
@@ -300,7 +301,7 @@ def _code(error: FaultReceived) -> str:
 
 
 def _accounted(answered: Answered | Undelivered, *, came: bool) -> Answered | Undelivered:
-    """What is known of a message whose sequence was closed: that it was too late for it is no attempt."""
+    """The result for a message of a closed sequence; arriving after the close is no attempt."""
     if _is_closed(answered):
         return Undelivered("its sequence was closed before it came", tried=came)
     return answered

@@ -1,1 +1,1 @@
-"""SOAP: messages of ports that a WSDL describes, sent and taken in, with the protection that a policy asks for."""
+"""SOAP: messages of WSDL ports, sent and received, with WS-Security as a policy requires."""

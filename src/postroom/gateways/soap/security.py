@@ -1,8 +1,8 @@
-"""WS-Security 1.0 and 1.1: tokens, timestamps, signatures and encryption, as a policy asks for them.
+"""WS-Security 1.0 and 1.1: tokens, timestamps, signatures and encryption, as a policy requires.
 
-A message is verified by the partner's certificate that the operator named, never by a key that the message brings.
-What is signed is what is used: the body is found by its place in the envelope, and an identifier that occurs twice is
-refused. Whatever fails, the answer is one and the same; only the error message inside of the room says what it was.
+A message is verified with the partner's certificate that the operator configured, never with a key from the message.
+Only signed parts are used: the body is found by its position, and duplicate identifiers are refused. Every failure gets
+the same answer; only the error message in the room has the reason.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _WRAPS = ("http://www.w3.org/2001/04/xmlenc#rsa-oaep-mgf1p", "http://www.w3.org/
 
 
 class Unsafe(Exception):
-    """A message is not protected as its policy says."""
+    """A message does not have the protection that its policy requires."""
 
 
 def library() -> Any:
-    """The library of signatures; raises ``Unsafe`` where it cannot be used."""
+    """The XML signature library; raises ``Unsafe`` if it is not usable."""
     try:
         import xmlsec
     except Exception as error:  # it refuses to be beside another libxml2 than its own
@@ -61,7 +61,7 @@ def library() -> Any:
 
 
 def protected(envelope: str, policy: SecurityPolicy, settings: Mapping[str, Any], *, request: bool) -> str:
-    """An envelope with what the policy asks for; raises ``Undelivered`` if that cannot be had now."""
+    """An envelope with the protection that the policy requires; raises ``Undelivered`` if that is not possible now."""
     try:
         made = read_envelope(_with_header(envelope, _tokens(policy, settings, request)))
         if policy.sign:
@@ -107,7 +107,7 @@ def _certificate(file: str) -> str:
 
 
 def _with_header(envelope: str, inside: str) -> str:
-    """An envelope with a header of security that must be understood; it is as ``written`` makes it."""
+    """An envelope with a mandatory security header, serialised as ``written`` does."""
     block = (
         f'<wsse:Security xmlns:wsse="{SECURITY}" xmlns:wsu="{UTILITY}" soap:mustUnderstand="1">{inside}</wsse:Security>'
     )
@@ -149,7 +149,7 @@ def _sign(envelope: Envelope, settings: Mapping[str, Any]) -> None:
 
 
 def _encrypt(envelope: Envelope, policy: SecurityPolicy, settings: Mapping[str, Any]) -> None:
-    """The content of the body for the partner; its key stands in the header, encrypted for the partner's own."""
+    """Encrypt the content of the body for the partner. The key is in the header, encrypted with the partner's own."""
     sec = library()
     content = envelope.content()
     if content is None:
@@ -193,9 +193,9 @@ def _encrypt(envelope: Envelope, policy: SecurityPolicy, settings: Mapping[str, 
 
 
 def verify(envelope: Envelope, policy: SecurityPolicy, settings: Mapping[str, Any], *, request: bool) -> str | None:
-    """Raise ``Unsafe`` unless an envelope is as the policy says; decrypts it in place.
+    """Raise ``Unsafe`` unless an envelope meets the policy; decrypts it in place.
 
-    Returns what tells a replay from a new message: what was signed. None if nothing has to be.
+    Returns what identifies a replay, from the signed parts; None if the policy needs no signature.
     """
     try:
         security = _security(envelope)
@@ -221,7 +221,7 @@ def verify(envelope: Envelope, policy: SecurityPolicy, settings: Mapping[str, An
 
 
 def _once(envelope: Envelope, security: Any, signed: list[Any]) -> str:
-    """What names a message that is signed: its identifier, or else the signature."""
+    """What identifies a signed message: its identifier, or else the signature."""
     if envelope.body not in signed:
         raise Unsafe("the body is not signed")
     for header in envelope.headers(RELIABLE, "*"):  # else one message could come as several
@@ -234,7 +234,7 @@ def _once(envelope: Envelope, security: Any, signed: list[Any]) -> str:
 
 
 def token_of(envelope: Envelope, policy: SecurityPolicy) -> str | None:
-    """The token of a request that was verified and not signed: whoever saw it could send it once more, with a body."""
+    """The token of a verified request without a signature: it could be replayed with another body."""
     if policy.username != "digest" or policy.sign:
         return None
     return _nonce(_only(_security(envelope), f"{_WSSE}UsernameToken"))
@@ -245,12 +245,12 @@ def _nonce(token: Any) -> str:
 
 
 def _said(element: Any) -> str:
-    """The text of an element, all of it: comments are not signed, and anyone may put one in."""
+    """The whole text of an element, across comments: they are not signed, so anyone may insert one."""
     return str(element.xpath("string()")).strip()
 
 
 def _packed(element: Any) -> str:
-    """What an element has in base 64, in its one usual form: the same bytes can be written otherwise."""
+    """The content of an element in canonical Base64, which has several spellings."""
     return base64.b64encode(base64.b64decode("".join(_said(element).split()), validate=True)).decode()
 
 
@@ -269,7 +269,7 @@ def _only(parent: Any, name: str) -> Any:
 
 
 def _verify_signature(envelope: Envelope, security: Any, settings: Mapping[str, Any]) -> list[Any]:
-    """The elements that the partner's key has signed."""
+    """The elements signed with the partner's key."""
     sec = library()
     signature = _only(security, f"{_DS}Signature")
     info = _only(signature, f"{_DS}SignedInfo")
@@ -297,7 +297,7 @@ def _verify_signature(envelope: Envelope, security: Any, settings: Mapping[str, 
 
 
 def _identified(envelope: Envelope) -> dict[str, Any]:
-    """Elements by their identifiers; one that two elements have is refused."""
+    """Elements by identifier; raises if two elements have the same one."""
     elements: dict[str, Any] = {}
     for element in envelope.root.iter():
         for name in (f"{_WSU}Id", "Id"):
@@ -336,7 +336,7 @@ def _decrypt(envelope: Envelope, security: Any, settings: Mapping[str, Any]) -> 
 
 
 def _read_again(envelope: Envelope) -> None:
-    """The tree anew: names of elements that xmlsec has made are not found by those of lxml."""
+    """Parse the tree again: lxml does not find the names of elements that xmlsec has made."""
     try:
         envelope.root = read_envelope(envelope.text()).root
     except EnvelopeInvalid as error:
@@ -372,7 +372,7 @@ def _check_token(token: Any, policy: SecurityPolicy, settings: Mapping[str, Any]
 
 
 class _Nonces:
-    """Tokens that came lately: each is good once."""
+    """Recent tokens: each is accepted once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -392,7 +392,7 @@ _used = _Nonces()
 
 
 def _digest(nonce: bytes, created: str, password: str) -> str:
-    """As the profile of tokens says; what it protects is a password that no one else has."""
+    """The password digest of the UsernameToken profile, which protects a shared password."""
     return base64.b64encode(hashlib.sha1(nonce + created.encode() + password.encode()).digest()).decode()  # noqa: S324
 
 

@@ -1,4 +1,4 @@
-"""What a program says of a port: its interface and its policies, as the room keeps them."""
+"""The program's settings of a port: its interface and policies, as the room stores them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Terms:
     security: SecurityPolicy | None
 
     def operation(self, body: str) -> Operation:
-        """The operation that a message asks for; raises ``SchemaInvalid`` if it fits none."""
+        """The operation of a message; raises ``SchemaInvalid`` if it fits none."""
         name = name_of(body)
         operation = self.contract.sending(name)
         if operation is None:
@@ -31,7 +31,7 @@ class Terms:
         return operation
 
     def is_fault(self, body: str) -> bool:
-        """Whether an answer is a fault; raises ``SchemaInvalid`` if it is no answer."""
+        """Whether an answer is a fault; raises ``SchemaInvalid`` if it is not an answer."""
         name, answers = name_of(body), self.contract.answers()
         if name not in answers:
             raise SchemaInvalid(why=f"{name} is no answer of {self.contract.port}; there are {', '.join(answers)}")
@@ -39,7 +39,7 @@ class Terms:
         return answers[name]
 
     def check_reply(self, operation: Operation, body: str) -> BodyError | None:
-        """Why what came back is no reply to an operation."""
+        """Why a body is not a reply of an operation; None if it is one."""
         try:
             if name_of(body) != operation.output:
                 raise SchemaInvalid(why=f"{name_of(body)} is no reply of {operation.name}")

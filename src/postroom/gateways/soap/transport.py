@@ -1,7 +1,7 @@
-"""The transport SOAP 1.1 and 1.2: a message in an envelope, to the operation whose input it is.
+"""The transport SOAP 1.1 and 1.2: a message in an envelope, sent to the operation that it is an input of.
 
-It goes out by the transport HTTP, with all its bounds. What the interface does not know is not sent, and what it does
-not know of is no reply; a fault is the end of its message.
+It uses the HTTP transport with all its limits. Messages and replies that the interface does not have are refused; after
+a fault there is no retry.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OF_HTTP = (
 
 
 class Answered(NamedTuple):
-    """What came back: an envelope, or nothing."""
+    """The response: an envelope, or nothing."""
 
     status: int
     envelope: Envelope | None
@@ -65,7 +65,7 @@ class SoapTransport:
 
     @staticmethod
     def operation(terms: Terms, letter: Letter) -> Operation:
-        """The operation of a message; one that does not fit the interface is not sent."""
+        """The operation of a message; raises if it does not fit the interface."""
         try:
             if letter.format != "xml":
                 raise SchemaInvalid(why="only XML messages go by SOAP")
@@ -76,7 +76,7 @@ class SoapTransport:
     def exchange(
         self, terms: Terms, letter: Letter, action: str, headers: list[str], body: str, *, patient: bool = False
     ) -> Answered:
-        """Send an envelope and read what comes back; raises ``Undelivered`` with a fault, too."""
+        """Send an envelope and read the response; raises ``Undelivered``, also for a fault."""
         version = terms.contract.version
         envelope = written(version, headers, body)
         if terms.security is not None:
@@ -120,7 +120,7 @@ class SoapTransport:
 
     @staticmethod
     def reply(terms: Terms, operation: Operation, answered: Answered) -> Reply | None:
-        """The message that came back; None if none did."""
+        """The reply as a message; None if there is none."""
         message = None if answered.envelope is None else answered.envelope.message()
         if message is None or operation.output is None:
             return None
@@ -131,7 +131,7 @@ class SoapTransport:
         return self._http.probe(endpoint)
 
     def close(self) -> None:
-        """Connections are those of the transport HTTP."""
+        """Does nothing: connections belong to the HTTP transport."""
 
 
 class FaultReceived(Undelivered):
@@ -145,7 +145,7 @@ class FaultReceived(Undelivered):
 
 
 def action_of(terms: Terms, operation: Operation, answer: bool = False) -> str:
-    """The action of WS-Addressing, as its WSDL binding derives it where nothing else is said."""
+    """The default action of WS-Addressing, derived as its WSDL binding defines."""
     if operation.action and not answer:
         return operation.action
     name = f"{operation.name}{'Response' if answer else 'Request'}"

@@ -124,7 +124,7 @@ def grant_add(user: UserArgument, verb: VerbArgument, object: ObjectArgument = "
 
 
 def _missing(it: Postroom, verb: str, object: str) -> str | None:
-    """What an object would be that is not there: a grant may come before its queue, but a name may be mistyped, too."""
+    """Why an object of a grant does not exist yet: the queue may come later, or the name may be mistyped."""
     kind = VERBS[verb]
     if object == EVERYTHING or ":" in object:  # a place of a station, a meta-space
         return None

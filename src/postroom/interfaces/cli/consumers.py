@@ -37,21 +37,21 @@ LimitOption = Annotated[
 
 
 class Order(StrEnum):
-    """Whether the next message waits while one is leased."""
+    """What happens to the next message while one is leased."""
 
     FREE = "free"
     STRICT = "strict"
 
 
 class Expired(StrEnum):
-    """What becomes of messages that have expired."""
+    """What happens to expired messages."""
 
     DROP = "drop"
     DEAD_LETTERS = "dead-letters"
 
 
 class CatchUp(StrEnum):
-    """What is sent for times at which nobody looked."""
+    """What a schedule sends for missed times."""
 
     NONE = "none"
     LAST = "last"
@@ -59,7 +59,7 @@ class CatchUp(StrEnum):
 
 
 class Retry(StrEnum):
-    """Which failures of the engine's are tried again."""
+    """Which failures of the engine are retried."""
 
     PASSING = "passing"
     ALL = "all"
@@ -75,7 +75,7 @@ class Over(StrEnum):
 def receive_leased(
     queue: list[str], lease: str, wait: float | None, or_fail: bool, count: int | None, where: str | None
 ) -> None:
-    """The messages go to standard output, the numbers of their leases to standard error."""
+    """Receive with a lease: messages go to standard output, lease numbers to standard error."""
     from postroom.queues.leased import Leased
 
     many = 1 if count is None else count
@@ -96,7 +96,7 @@ def receive_leased(
 
 
 def _lease(written: str) -> float | Literal[True]:
-    """Seconds, or as long as the queue says."""
+    """A number of seconds, or the queue's default."""
     if written == "policy":
         return True
     try:
@@ -360,7 +360,7 @@ def queue_policy(
 
 
 def _usual(names: list[str]) -> dict[str, Any]:
-    """What a queue without a policy has of these."""
+    """The default values of some settings."""
     from postroom.store.kernel.policies import NO_POLICY
 
     usual = NO_POLICY._asdict()

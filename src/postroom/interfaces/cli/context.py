@@ -1,6 +1,6 @@
 """What every command shares: which room, how to print, who is asking.
 
-A room takes half a second to import. Commands import what belongs to it when they are run: their help needs nothing.
+A room takes half a second to import. So commands import it only when they run, and help stays fast.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass
 class Settings:
-    """What was said before the command; an option of the command itself wins."""
+    """Options given before the command; options of the command itself win."""
 
     room: str | None = None
     token: str | None = None  # for a server
@@ -59,7 +59,7 @@ def _set_json(value: bool) -> bool:
 
 
 def _known_queues(incomplete: str) -> list[str]:
-    """For shell completion: physical names and the names of the tree. Never a reason to fail."""
+    """Queue names for shell completion. Never raises."""
     from postroom.interfaces.opening import open as open_room
 
     try:
@@ -101,7 +101,7 @@ _SHARED = {"room": RoomOption, "token": TokenOption, "json": JsonOption}
 
 
 class Commands(typer.Typer):
-    """Commands that all know ``--room`` and ``--json``. What these say is in the settings."""
+    """Commands that all accept ``--room`` and ``--json``, which go into the settings."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(no_args_is_help=True, rich_markup_mode=None, **{"cls": SuggestingGroup} | options)
@@ -117,7 +117,7 @@ class Commands(typer.Typer):
 
 
 def _with_shared(function: Callable[..., None]) -> Callable[..., None]:
-    """The same command with the options that every one has, behind its own."""
+    """The command with the shared options after its own."""
 
     @wraps(function)
     def command(**given: Any) -> None:
@@ -167,7 +167,10 @@ KeyArgument = Annotated[
 
 
 def opened(*, create: bool = False) -> Postroom:
-    """The room of this command. Its locks belong to the shell that called us, so they outlive us and end with it."""
+    """The room of this command.
+
+    Locks belong to the calling shell, so they outlast the command and end with the shell.
+    """
     from postroom.interfaces.opening import open as open_room
     from postroom.room.parts import Announcement
     from postroom.store.kernel.owner import process_token
@@ -177,7 +180,7 @@ def opened(*, create: bool = False) -> Postroom:
 
 
 def spark_settings(words: list[str] | None) -> dict[str, str]:
-    """What was said by ``--conf``."""
+    """The settings of ``--conf``."""
     settings = {}
     for word in words or []:
         key, equals, value = word.partition("=")
@@ -188,7 +191,7 @@ def spark_settings(words: list[str] | None) -> dict[str, str]:
 
 
 def exported_password(otherwise: str) -> str | None:
-    """The password of the environment, which comes before all others. If it is refused, the refusal says so."""
+    """The password in the environment, which has precedence. If it is refused, the error says where it came from."""
     given = os.environ.get("POSTROOM_PASSWORD")
     if given is not None:
         settings.password_source = f"came from $POSTROOM_PASSWORD; unset it to {otherwise}"
@@ -196,7 +199,7 @@ def exported_password(otherwise: str) -> str | None:
 
 
 def with_password_source(error: PostroomError) -> PostroomError:
-    """A refusal that names where the password came from: whoever typed another one would look in vain."""
+    """An error that says where the password came from, if it was not typed."""
     if not settings.password_source:
         return error
     if isinstance(error, PasswordWrong):
@@ -208,7 +211,7 @@ def with_password_source(error: PostroomError) -> PostroomError:
 
 
 def password_source(prompt: str) -> Callable[[], str]:
-    """Where a password comes from: the environment, the terminal, or a line of standard input. Never an argument."""
+    """Where to get a password: environment, terminal, or a line of standard input; never an argument."""
 
     def ask() -> str:
         given = exported_password("be asked, or to give it on standard input")
@@ -227,22 +230,22 @@ def password_source(prompt: str) -> Callable[[], str]:
 
 
 def _is_typed() -> bool:
-    """Whether a password that is not in the environment is typed."""
+    """Whether a password that is not in the environment is asked for at the terminal."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 
 def password_at_hand() -> bool:
-    """Whether there is a password without reading standard input, which may be a pipe that nobody writes to."""
+    """Whether a password is available without reading standard input, which may be a pipe without a writer."""
     return "POSTROOM_PASSWORD" in os.environ or _is_typed()
 
 
 def typed_password(level: str) -> str:
-    """The present password of a level, from the environment or the terminal."""
+    """The current password of a level, from the environment or the terminal."""
     return password_source(f"current password of {level}")()
 
 
 def known_password(prompt: str) -> str | Callable[[], str]:
-    """A password that is there already, in the environment or on standard input, or else who asks for it."""
+    """An existing password from the environment or standard input, or a function that asks for it."""
     ask = password_source(prompt)
     if _is_typed() and "POSTROOM_PASSWORD" not in os.environ:
         return ask
@@ -253,7 +256,7 @@ def known_password(prompt: str) -> str | Callable[[], str]:
 
 
 def new_password(prompt: str) -> str:
-    """A password that is to be set: typed twice on a terminal, because nobody sees what they type."""
+    """A new password; at a terminal it is typed twice."""
     password = password_source(prompt)()
     typed = "POSTROOM_PASSWORD" not in os.environ and _is_typed()
     if typed and getpass.getpass(f"{prompt}, again: ") != password:
@@ -262,7 +265,7 @@ def new_password(prompt: str) -> str:
 
 
 def standard_input() -> str | None:
-    """What comes on standard input; None at a terminal."""
+    """Standard input; None at a terminal."""
     if sys.stdin is None or sys.stdin.isatty():
         return None
     data = sys.stdin.buffer.read()
@@ -273,7 +276,7 @@ def standard_input() -> str | None:
 
 
 def named_values(given: list[str]) -> dict[str, Value]:
-    """Properties as they are written: NAME=VALUE."""
+    """Properties given as NAME=VALUE."""
     values: dict[str, Value] = {}
     for pair in given:
         name, equals, value = pair.partition("=")

@@ -95,7 +95,7 @@ def run(
 
 
 class _Reporter:
-    """Tells of effects as they are tried, and of everything at the end."""
+    """Reports effects as they are tried, and totals at the end."""
 
     def __init__(self) -> None:
         self._effects: list[dict[str, Any]] = []
@@ -121,7 +121,7 @@ class _Reporter:
             output.note(f"{words}: {outcome.result['outcome']}{more}")
 
     def finish(self, totals: Totals) -> None:
-        """Tell of everything."""
+        """Report the totals."""
         if settings.json:
             output.as_json({**_figures(totals), "effects": self._effects})
             return
@@ -147,7 +147,7 @@ def _figures(totals: Totals) -> dict[str, Any]:
 
 @contextmanager
 def _progress(it: Postroom) -> Iterator[RunProgress | None]:
-    """A line per second with the figures by name, and the last; on a terminal, one that lives below them."""
+    """Progress of the engine: a log line per second, or a live line at a terminal."""
     if settings.json:
         yield None
     elif sys.stderr.isatty():
@@ -173,7 +173,7 @@ def _progress(it: Postroom) -> Iterator[RunProgress | None]:
 
 @contextmanager
 def _sending(reporter: _Reporter) -> Iterator[Report]:
-    """The same while nothing is evaluated: figures of effects."""
+    """Progress without evaluation: figures of effects."""
     if settings.json:
         yield reporter.report
     elif sys.stderr.isatty():
@@ -202,7 +202,7 @@ def _sending(reporter: _Reporter) -> Iterator[Report]:
 
 
 class _Lines:
-    """A line of figures, at most one in a second; and what has come since the last of them."""
+    """A log line of figures, at most one per second, summing up since the last one."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
@@ -221,7 +221,7 @@ class _Lines:
 
 
 class _Log(_Lines):
-    """Lines with the figures of an engine."""
+    """Log lines with the figures of an engine."""
 
     def __init__(self, it: Postroom, say: Callable[[str], None]) -> None:
         super().__init__(say)

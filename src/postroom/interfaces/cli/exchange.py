@@ -86,7 +86,7 @@ def send_file(
     idempotency_key: str | None,
     **options: Any,
 ) -> None:
-    """Every row of a file as a message; what was sent before is left out."""
+    """Send every row of a file as a message, except those sent before."""
     with opened() as it, output.progress("sending") as progress:
         sent = it.queues.send_file(
             queue, file, messages=messages, idempotency_key=idempotency_key or "", progress=progress, **options

@@ -123,7 +123,7 @@ def subscribe(
 
 
 def _is_stored(graph: GraphShown, name: str) -> bool:
-    """Whether arcs lead to a space, and what they deliver stays there."""
+    """Whether arcs lead to a space and its events stay there."""
     fed = any(arc.target == name for arc in graph.arcs)
     return fed and any(space.name == name and space.stored for space in graph.spaces)
 
@@ -347,7 +347,7 @@ def principal_remove(
 
 
 def _client(it: Postroom, name: str, broker: str | None) -> Client:
-    """The client of a command; a registered name has to show its password."""
+    """The client of a command; a registered name needs its password."""
     password = password_source(f"password of {name}")() if name in it.flows.principals() else None
     return it.client(name, password, broker=broker)
 

@@ -1,8 +1,7 @@
-"""Commands that work until they are stopped: they open the room again when its database was away.
+"""Long-running commands reopen the room after its database was down.
 
-PostgreSQL closes all connections when it is restarted or fails over. A command that answers once reports that; one that
-is to go on for months waits until the database is back. A SQLite room that stopped has a disk that failed: the command
-ends, and whoever runs it decides.
+PostgreSQL closes all connections when it is restarted or fails over. A command that answers once reports that; a
+long-running one waits until the database is back. For a SQLite room, it means that the disk failed: the command ends.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ T = TypeVar("T")
 
 
 class Lasting:
-    """A room that is opened again if its database was away, until someone stops it."""
+    """A room that is reopened after its database was down, until stopped."""
 
     def __init__(
         self, open: Callable[[], Postroom], end: Callable[[Postroom], None] | None = None, *, once: bool = False
     ) -> None:
-        """``end`` ends the work with a room. ``once``: the work is to come to an end, and fails with the database."""
+        """``end`` stops the work with a room. With ``once``, the work ends by itself and fails with the database."""
         self._open = open
         self._end = end
         self._once = once
@@ -37,7 +36,7 @@ class Lasting:
         self._room: Postroom | None = None
 
     def run(self, work: Callable[[Postroom], T]) -> T | None:
-        """Work with the room until the work ends; None if it was stopped while the database was away."""
+        """Run ``work`` with the room until it ends; None if stopped while the database was down."""
         room: Postroom | None = self._open()
         while room is not None:
             with room:
@@ -54,7 +53,7 @@ class Lasting:
         return None
 
     def stop(self) -> None:
-        """End the work that is under way, and do not begin again."""
+        """Stop the current work and do not start again."""
         self._ended.set()
         if self._room is not None and self._end is not None:
             self._end(self._room)
@@ -73,7 +72,7 @@ class Lasting:
 
 
 def stop_on_signals(stop: Callable[[], None], what: str) -> None:
-    """Let SIGTERM and Ctrl-C end the work when ``what`` is under way is done."""
+    """On SIGTERM and Ctrl-C, call ``stop``, which finishes ``what`` first."""
 
     def stopping(*_: object) -> None:
         stop()

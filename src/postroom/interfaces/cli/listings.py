@@ -100,7 +100,7 @@ def history(queue: QueueArgument, limit: LimitOption = None) -> None:
 
 
 def _most(limit: int | None) -> int | None:
-    """How many messages are read for a listing: one more than a person is shown tells that there are more."""
+    """How many messages to read for a listing: one more than is shown, to know if there are more."""
     return SCREEN_MESSAGES + 1 if limit is None and sys.stdout.isatty() and not settings.json else limit
 
 

@@ -1,4 +1,4 @@
-"""Who acts: a station by its password, or by a login whose token is kept in a file of the user's own."""
+"""The acting station: by its password, or by a login whose token is in a file of the user."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ class Login(NamedTuple):
 
 
 def acting(it: Postroom, name: str | None, *, stdin: bool = True, **spark: Any) -> Station:
-    """The station that a command acts for. Without ``stdin`` no password is taken from there: a message is.
+    """The station that a command acts for.
 
-    ``spark`` says on which master its queries run, and with what settings.
+    Without ``stdin`` the password is not read from there, because a message is. ``spark`` has the master and settings
+    for its queries.
     """
     if it.url.startswith(("http://", "https://")):  # a server knows by the token who may act for whom
         if name is None:
@@ -63,7 +64,7 @@ def acting(it: Postroom, name: str | None, *, stdin: bool = True, **spark: Any) 
 
 
 def _typed(prompt: str) -> str:
-    """A password from the environment or the terminal, wherever standard input comes from."""
+    """A password from the environment or the terminal, even if standard input is redirected."""
     given = exported_password("be asked on the terminal")
     if given is not None:
         return given
@@ -79,7 +80,7 @@ def _typed(prompt: str) -> str:
 
 
 def login_at(room: str) -> Login | None:
-    """Who is logged in at a room."""
+    """The current login at a room."""
     login = _read().get(_known_as(room))
     if not isinstance(login, dict):
         return None
@@ -88,7 +89,7 @@ def login_at(room: str) -> Login | None:
 
 
 def keep(room: str, login: Login) -> None:
-    """Remember a login, in the place of the one before."""
+    """Store a login, replacing the one before."""
     with _changing() as known:
         known[_known_as(room)] = login._asdict()
 
@@ -99,21 +100,21 @@ def forget(room: str) -> None:
 
 
 def _known_as(room: str) -> str:
-    """A room by its absolute URL, without a password."""
+    """A room's absolute URL without a password."""
     from postroom.store import absolute
 
     return _SECRET.sub(r"\1", absolute(room))
 
 
 def _file() -> Path:
-    """Where the logins are; raises if this user has no place of its own."""
+    """The file with logins; raises if this user has no private folder for it."""
     state = os.environ.get("XDG_STATE_HOME", "")
     folder = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"
     return folder / "postroom" / "logins.json"
 
 
 def _read() -> dict[str, Any]:
-    """What is in the file; one that cannot be read or understood is as none."""
+    """The content of the file; empty if it cannot be read or parsed."""
     try:
         logins = json.loads(_file().read_bytes())
     except (OSError, ValueError, RecursionError, RuntimeError):  # the last one: there is no home
@@ -123,7 +124,7 @@ def _read() -> dict[str, Any]:
 
 @contextmanager
 def _changing() -> Iterator[dict[str, Any]]:
-    """Read the file, and write it again as a whole; two who do so take turns."""
+    """Read the file and write it back, under a lock."""
     try:
         file = _file()
         file.parent.parent.mkdir(parents=True, exist_ok=True)
@@ -144,7 +145,7 @@ def _changing() -> Iterator[dict[str, Any]]:
 
 
 def _write(file: Path, text: str) -> None:
-    """In one move, so that nobody reads a half; a temporary file is its user's alone."""
+    """Write the file atomically, through a private temporary file."""
     made, name = tempfile.mkstemp(dir=file.parent, prefix=f"{file.name}.")
     try:
         with os.fdopen(made, "w", encoding="utf-8") as opened:

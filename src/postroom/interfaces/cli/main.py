@@ -1,4 +1,4 @@
-"""The program ``postroom``: where its commands are, and what happens to errors."""
+"""The program ``postroom``: where its commands are, and how errors end it."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def postroom(
 
 
 def program(word: str = "") -> typer.Typer:
-    """The program with one command or group; with all of them if there is none of the name, or none for a version."""
+    """The program with one command or group; with all of them if ``word`` is none, or for the version."""
     whole = (word not in _MODULE and word != _NOTHING) or "_POSTROOM_COMPLETE" in os.environ
     app = Commands(
         name="postroom",
@@ -126,7 +126,7 @@ def program(word: str = "") -> typer.Typer:
 
 
 def _called(words: Sequence[str]) -> str:
-    """The first word that is no option, which names a command."""
+    """The first word that is not an option, which names a command."""
     rest = iter(words)
     return next(
         (word for word in rest if not (word in ("--room", "--token") and next(rest, "")) and not word.startswith("-")),

@@ -65,7 +65,7 @@ def top(
 
 
 def _watch(it: Postroom, seconds: float) -> None:
-    """Take pictures until someone stops it; however that is done, the terminal is left as it was."""
+    """Print snapshots until stopped; restores the terminal in any case."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     picture = it.operations.overview()
     if sys.stdout.isatty():
@@ -88,7 +88,7 @@ Rows = list[list[str]]
 
 
 def _sections(picture: Overview) -> Iterator[tuple[list[str], Rows]]:
-    """The tables of a picture; those that would be empty are left out."""
+    """The tables of a snapshot, without empty ones."""
     yield ["queue", "waiting", "processed", "in/s", "out/s", "state"], [_cells(queue) for queue in picture.queues]
     if picture.steps:
         rows = [[to_iso(step.at), _at_least(step), str(step.created), step.evaluated] for step in picture.steps]
@@ -115,7 +115,7 @@ def _cells(queue: QueueSeen) -> list[str]:
 
 
 def _aside(queue: QueueSeen) -> Iterator[str]:
-    """What is in the queue and is not given out now."""
+    """What is in the queue and not delivered now."""
     for count, state in ((queue.leased, "leased"), (queue.delayed, "delayed"), (queue.blocked, "blocked")):
         if count:
             yield f"{count} {state}"
@@ -141,7 +141,7 @@ def _headlines(picture: Overview) -> list[str]:
 
 
 def _senders(seen: Presence) -> Iterator[str]:
-    """Who sends, if it is not the engine or should not be."""
+    """Which process sends, if it is not the engine or should not be."""
     from postroom.engine.presence import State
 
     if seen.state is State.RUNS:
@@ -158,7 +158,7 @@ def _print(picture: Overview) -> None:
 
 
 def _drawn(picture: Overview) -> RenderableType:
-    """The picture for a terminal: the busiest queues first, as many as there is room for."""
+    """The snapshot for a terminal: the busiest queues first, as many as fit."""
     from rich.console import Group
     from rich.text import Text
 
@@ -229,7 +229,7 @@ def _findings(deep: bool) -> list[Finding]:
 
 
 def _say(findings: list[Finding]) -> None:
-    """A line for each finding, and under it what to do."""
+    """A line for each finding, with its advice below."""
     for finding in findings:
         where = f"{finding.where}: " if finding.where and not finding.level.is_ok else ""
         output.say(f"{finding.level:<7}  {finding.check:<10}  {output.one_line(where + finding.what)}")

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 def as_json(document: dict[str, Any]) -> None:
-    """One answer. It begins with its status, which is that all went well if it does not say otherwise."""
+    """Print one document; it begins with its status, OK by default."""
     json.dump({"status": "00"} | document, sys.stdout, ensure_ascii=False)
     sys.stdout.write("\n")
 
 
 def listing_as_json(messages: Listing) -> None:
-    """A listing may be long: written as it is read."""
+    """Print a listing as JSON while it is read, because it may be long."""
     sys.stdout.write('{"status": "00", "messages": [')
     for number, message in enumerate(messages):
         sys.stdout.write(", " if number else "")
@@ -42,19 +42,19 @@ def listing_as_json(messages: Listing) -> None:
 
 
 def say(text: str) -> None:
-    """The answer itself."""
+    """Print the answer itself."""
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
 
 def answer(document: dict[str, Any], text: str) -> None:
-    """One answer: a text for a person, the document with ``--json``."""
+    """Print one answer: text for a person, the document with ``--json``."""
     as_json(document) if settings.json else say(text)
 
 
 def deliver(message: Message, write: Callable[[], None]) -> None:
-    """Write out a message whose take is not final yet: what fails here gives it back to its queue.
+    """Write a message before its receive is committed: a failure here puts it back into its queue.
 
-    Bytes in a pipe are nobody's until they are read: a reader that leaves before has not received the message.
+    Bytes in a pipe count only when they are read: if the reader leaves before, the message was not received.
     """
     try:
         if sys.stdout is None:
@@ -71,7 +71,7 @@ def deliver(message: Message, write: Callable[[], None]) -> None:
 
 
 def _await_reader() -> None:
-    """Wait until the reader of a pipe has read it, for so long; raise if there is none any more."""
+    """Wait until the reader of a pipe has read it, up to a limit; raise if the reader has gone."""
     try:
         pipe = sys.stdout.fileno()
     except (OSError, ValueError):  # not a file of the system: what is written is there
@@ -90,20 +90,20 @@ def _await_reader() -> None:
 
 
 def _unread(pipe: int) -> int:
-    """How many bytes of a pipe nobody has read."""
+    """The number of unread bytes in a pipe."""
     size = array("i", [0])
     fcntl.ioctl(pipe, termios.FIONREAD, size, True)
     return size[0]
 
 
 def silence() -> None:
-    """Let what is still buffered go nowhere: the interpreter's last flush would fail once more."""
+    """Discard buffered output: the interpreter's last flush would fail again."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def note(text: str) -> None:
-    """Something about the answer; kept out of pipes, and behind what was said before."""
+    """Print a note about the answer to standard error, after all earlier output."""
     if sys.stdout is not None:
         sys.stdout.flush()
     sys.stderr.write(text + "\n")
@@ -111,7 +111,7 @@ def note(text: str) -> None:
 
 @contextmanager
 def progress(what: str) -> Iterator[OnProgress | None]:
-    """A bar for work that takes longer than a second; only for a person, and gone when the work is done."""
+    """A progress bar for work longer than a second; at a terminal only, removed at the end."""
     if settings.json or not sys.stderr.isatty():
         yield None
         return
@@ -124,7 +124,7 @@ def progress(what: str) -> Iterator[OnProgress | None]:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A table: drawn within the terminal for a person, in aligned columns for a pipe."""
+    """Print a table: boxed at a terminal, aligned columns in a pipe."""
     shown = [[one_line(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
         from postroom.interfaces.cli.terminal import draw
@@ -137,13 +137,13 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
 
 
 def one_line(cell: Any) -> str:
-    """A cell that cannot break the table or the terminal, whatever a message says."""
+    """A cell without characters that break the table or the terminal."""
     text = "" if cell is None else str(cell)
     return "".join(character if character.isprintable() else "\ufffd" for character in text.replace("\n", "⏎"))
 
 
 def failure(error: PostroomError) -> None:
-    """One line on stderr; with ``--json`` the status key and the code on stdout too."""
+    """Print an error: one line on stderr; with ``--json`` also status key and code on stdout."""
     line = one_line(" ".join(str(error).split()))
     sys.stderr.write(f"postroom: {error.code}: {line}\n")
     if settings.json:

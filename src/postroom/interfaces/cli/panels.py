@@ -1,4 +1,4 @@
-"""The help of ``postroom``, grouped by what a user wants to do: every command, and where it stands."""
+"""The help of ``postroom``: all commands, grouped by purpose."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _PLACE = {name: place for place, name in enumerate(_PANEL)}
 
 
 class Panels(SuggestingGroup):
-    """A group whose help has a section for each panel. In plain text, as it is also a page of the reference."""
+    """A group whose help has a section for each panel. Plain text, because it is also a page of the reference."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return sorted(self.commands, key=lambda name: _PLACE.get(name, len(_PLACE)))

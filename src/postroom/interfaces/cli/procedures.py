@@ -151,7 +151,7 @@ def _wants(sketches: Mapping[str, str]) -> str:
 
 
 def say_explained(told: ProcedureExplained) -> None:
-    """What a procedure became, for a person."""
+    """Print how a procedure is executed."""
     output.say(f"procedure {told.procedure} at {told.station} ({told.where}); {told.state}")
     for sketch in told.sketches:
         output.say(sketch)
@@ -165,7 +165,7 @@ def say_explained(told: ProcedureExplained) -> None:
 
 
 def say_action(action: Mapping[str, Any]) -> None:
-    """What a procedure would do with one message, for a person."""
+    """Print what a procedure would do with one message."""
     body = " ".join(str(action["body"]).split())[:100]
     if action["action"] == "error":
         output.say(f"  {action['rule']}: error: {body}")

@@ -122,7 +122,10 @@ def _follow(it: Postroom, queue: list[str], wait: float | None, where: str | Non
 
 
 def follow_queue(it: Postroom, queue: list[str], wait: float | None, where: str | None = None) -> None:
-    """Each message as it comes; with --json a document a line. With --wait until none has come for so long."""
+    """Print each message as it arrives; with --json one document per line.
+
+    With --wait until none has come for so long.
+    """
     try:
         while True:
             try:
@@ -137,7 +140,7 @@ def follow_queue(it: Postroom, queue: list[str], wait: float | None, where: str 
 
 
 def _follow_state(it: Postroom, queue: list[str], wait: float | None) -> None:
-    """What is in a state of a machine, and what comes into it; nothing is taken out."""
+    """Print the content of a state and new arrivals; nothing is taken out."""
     try:
         for come in it.spheres.follow_state(queue[0], wait):
             why = f": {come['reason']}" if come["reason"] else ""
@@ -153,7 +156,7 @@ def _show_message(received: Received) -> None:
 
 
 def _written(message: Message) -> Callable[[], None]:
-    """How a message is written out: what it says, or all of it on a line."""
+    """A function that writes a message: its body, or as one JSON line."""
     if settings.jsonl:
         return lambda: output.say(json.dumps(message.as_dict(), ensure_ascii=False))
     return lambda: output.say(message.body)

@@ -119,7 +119,7 @@ def _check(files: list[str]) -> None:
 
 
 def _checked(files: list[str]) -> int:
-    """A program is checked against the room it is for; where there is none yet, by itself."""
+    """Check definitions: against the room, or on their own if there is none yet."""
     try:
         with opened() as it:
             return it.definitions.check(*files)
@@ -202,12 +202,12 @@ def _tell(story: Story) -> None:
 
 
 def _in_tree(told: Told, traced: str) -> str:
-    """A message below its cause, with a mark if it is the one that was asked for."""
+    """A message below its cause; the requested one is marked."""
     return f"{'  ' * told.depth}{told.key}{' *' if told.key == traced else ''}"
 
 
 def _history(told: Told) -> str:
-    """One line for all that happened to a message: where it was put, who moved it, took it or wrote on it."""
+    """The history of a message on one line: where it was put, and who moved, received or changed it."""
     first, *later = told.events
     stretches = [str(first.target), *map(_stretch, later)]
     if told.sphere is not None:
@@ -280,7 +280,7 @@ def show(
 
 
 def _filled(it: Postroom, message: Message) -> str | None:
-    """The filled form of a station's message, with its place above."""
+    """The filled form of a station's message, headed by its place."""
     from postroom.stations.forms.filling import values
     from postroom.stations.places.names import database, mailbox
     from postroom.store.kernel.queues import LEAVING
@@ -366,7 +366,7 @@ def mend() -> None:
 
 
 def _refuse(differences: Sequence[Difference]) -> None:
-    """Exit with 1 if the room and its journal differ; a document has told how, a person is told now."""
+    """Exit with 1 if the room and its journal differ; prints how, unless a document has."""
     if not differences:
         return
     if settings.json:

@@ -76,7 +76,7 @@ def catalog(
 
 
 def _of_name(entries: list[CatalogEntry], name: str) -> list[CatalogEntry]:
-    """What has a name, in every domain that has one; or an arc by its domains and its name, such as trading:big."""
+    """The definitions with a name, from all domains; or one arc by domain and name, such as trading:big."""
     *domains, arc = name.split(":")
     halves = {f"{arc} in {domain}" for domain in domains}
     found = [
@@ -142,7 +142,7 @@ def explain(
 
 
 def _explained(it: Postroom, name: str) -> Explanation | ArcExplained | ProcedureExplained:
-    """What a name stands for; of several, first an arc, then a rule."""
+    """What a name refers to; first an arc, then a rule."""
     close = ""
     for explained in (it.definitions.explain_arc, it.definitions.explain, it.definitions.explain_procedure):
         try:

@@ -171,7 +171,7 @@ def send(
 
 
 def _moment(written: str | None) -> datetime | None:
-    """A time as it is written; without a zone it is UTC."""
+    """A time as given; without a zone it is UTC."""
     try:
         moment = None if written is None else datetime.fromisoformat(written)
     except ValueError:
@@ -181,7 +181,7 @@ def _moment(written: str | None) -> datetime | None:
 
 
 def _refuse(given: Mapping[str, object], why: str) -> None:
-    """Raise if one of these options was given."""
+    """Raise if any of these options was given."""
     for option, value in given.items():
         if value is not None:
             raise ArgumentInvalid(argument=option, why=why)
@@ -207,7 +207,7 @@ def _show_shared(shared: Distributed) -> None:
 
 
 def _refuse_message(it: Postroom, words: list[str]) -> None:
-    """Raise if a queue is followed by words that are not below it: they were meant as the message."""
+    """Raise if a queue is followed by words that name no level below it: they were meant as the message."""
     if len(words) == 1 or _is_there(it, words):
         return
     known = {name for count in it.count().queues for name in (count.queue, "/".join(count.path))}
@@ -248,7 +248,7 @@ def _standard_input() -> str:
 
 
 def _typed_lines() -> Iterator[str]:
-    """Lines from the terminal with their own ends: as text, Python would take a carriage return for a line's end."""
+    """Lines from the terminal with their line ends; text mode would treat a carriage return as one."""
     for number, line in enumerate(sys.stdin.buffer, 1):
         try:
             yield line.decode()

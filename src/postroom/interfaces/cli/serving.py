@@ -96,7 +96,7 @@ def serve(
 
 
 def _served(room: str | None) -> str:
-    """The room to serve, by its URL."""
+    """The URL of the room to serve."""
     from postroom.room.opening import resolved
 
     url = resolved(room)
@@ -106,14 +106,14 @@ def _served(room: str | None) -> str:
 
 
 def _leave() -> NoReturn:
-    """End though a request goes on. The interpreter would wait for its thread; the room is closed."""
+    """Exit although a request is running. The interpreter would wait for its thread; the room is closed."""
     sys.stdout.flush()
     os._exit(0)  # Java ends with its input
 
 
 @dataclass
 class _Places:
-    """Where it listens; free ports that were taken are kept when the room is opened again."""
+    """The addresses that it listens at; random free ports are kept when the room is reopened."""
 
     http: Listening
     stomp: int | None
@@ -123,7 +123,7 @@ class _Places:
 
 
 def _beside(stack: ExitStack, room: Postroom, places: _Places) -> dict[str, Any]:
-    """What else listens, by its name; its sockets are taken before anything is begun."""
+    """The other servers by name; their sockets are opened before anything starts."""
     from postroom.interfaces.cobol.sessions import SessionServer
     from postroom.interfaces.http.server import bound, check
     from postroom.interfaces.stomp.server import StompServer
@@ -156,7 +156,7 @@ def _listening(places: _Places, beside: Mapping[str, Any], url: str) -> None:
 
 @contextmanager
 def _engine(url: str, wanted: bool, master: str, conf: dict[str, str]) -> Iterator[None]:
-    """The engine in a thread, on a connection of its own; it finishes its step when the server has stopped."""
+    """The engine in a thread with its own connection; after the server has stopped it finishes its step."""
     if not wanted:
         yield
         return
@@ -165,7 +165,7 @@ def _engine(url: str, wanted: bool, master: str, conf: dict[str, str]) -> Iterat
     lasting = Lasting(partial(open_room, url), lambda room: room.stop())
 
     def run() -> None:
-        """A server whose engine has failed goes on, and says so: doctor and top show that none runs."""
+        """Run the engine. If it fails, the server goes on and logs it; doctor and top show that no engine runs."""
         try:
             lasting.run(lambda room: room.run(master=master, conf=conf))
         except PostroomError as error:

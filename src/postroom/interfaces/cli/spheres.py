@@ -1,4 +1,4 @@
-"""Commands on spheres: spheres, sphere …, and compensate, which runs the detached engine."""
+"""Commands on spheres: spheres, sphere …, and compensate, which undoes abandoned ones."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def sphere_show(id: SphereArgument) -> None:
 
 
 def _say(told: SphereTold) -> None:
-    """All about a sphere, for a person."""
+    """Print all about a sphere."""
     sphere = told.sphere
     output.say(f"sphere {sphere.id} is {sphere.state}" + (f": {sphere.reason}" if sphere.reason else ""))
     output.say(f"  owner {sphere.owner}, started {to_iso(sphere.started)}, token {told.token}")
@@ -86,7 +86,7 @@ def _say(told: SphereTold) -> None:
 
 
 def _noted(told: SphereTold) -> list[str]:
-    """What is parked, what nothing undoes, and who is in doubt."""
+    """What is parked, what has no compensation, and who is in doubt."""
     notes = [
         f"{send.remembered} is parked: {send.why}" if send.outcome == "parked" else f"{send.key} stays: {send.why}"
         for send in told.sends

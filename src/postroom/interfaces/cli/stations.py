@@ -306,7 +306,7 @@ def dossier_remove(
 
 
 def enter(given: dict[str, str], name: str, text: str) -> None:
-    """One more field that was named on the command line."""
+    """Add a field given on the command line."""
     if name in given:
         raise ArgumentInvalid(argument=name, why="this field is named twice")
     given[name] = text
@@ -331,7 +331,7 @@ def _fields(words: list[str]) -> dict[str, str]:
 
 
 def check_heading(it: Postroom, form: Form, heading: Piece | None) -> None:
-    """Refuse a line above a drawn form that is none of those that show and next print there."""
+    """Raise for a line above a form that show and next do not print there."""
     if heading is None:
         return
     key = heading.said.partition(" ")[0]
@@ -389,7 +389,7 @@ def tell_damaged(answer: Answer) -> None:
 
 
 def summary(image: Image) -> str:
-    """What a message says, on a short line: its fields from the first on, but for its key and what is empty."""
+    """The content of a message on a short line: its fields without the key and empty ones."""
     keys = {field.name for field in image.form.fields if field.kind is Kind.KEY and field.rule is Rule.AUTOMATIC}
     line = ", ".join(_said(image.fields, keys))
     return line if len(line) <= SUMMARY_CHARS else line[: SUMMARY_CHARS - 1].rstrip() + "…"

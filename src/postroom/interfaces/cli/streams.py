@@ -84,7 +84,7 @@ def _finish(totals: list[StreamTotals]) -> None:
 
 
 def _tell(totals: StreamTotals) -> None:
-    """Progress, behind each batch."""
+    """Print progress after each batch."""
     output.note(
         f"stream={totals.stream} batch={totals.batch} version={totals.version} delivered={totals.delivered} "
         f"stored={totals.stored} refused={totals.refused} ms={totals.seconds * 1000:.0f}"

@@ -1,4 +1,4 @@
-"""Words that people know from elsewhere and type first, and what is said to them here."""
+"""Commands known from other systems that people type first, and what to type here."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ELSEWHERE: dict[str, str] = {
 
 
 class SuggestingGroup(TyperGroup):
-    """A group of commands that understands ``help``, and answers a word that is no command with what to type."""
+    """A command group with ``help``; for an unknown word it suggests what to type."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         word = args[0]
@@ -65,7 +65,7 @@ class SuggestingGroup(TyperGroup):
         raise typer.Exit
 
     def _hint(self, ctx: Any, word: str) -> str:
-        """What to type instead, if we know."""
+        """What to type instead, if known."""
         known = ELSEWHERE.get(" ".join([*_words(ctx), word]))
         if known is not None:
             return f"; {known}"
@@ -74,5 +74,5 @@ class SuggestingGroup(TyperGroup):
 
 
 def _words(ctx: Any) -> list[str]:
-    """The words behind the program's name that lead to a group."""
+    """The words after the program's name that lead to a group."""
     return [] if ctx.parent is None else [*_words(ctx.parent), ctx.info_name]

@@ -1,4 +1,4 @@
-"""Tables for a person at a terminal: no wider than it, and through a pager if they are longer than a screen."""
+"""Tables at a terminal: fitted to its width, and paged if longer than a screen."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LEAST = 6  # characters that a column keeps as long as others have more
 
 
 def draw(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; cells are lines already."""
+    """Print a table; every cell is one line."""
     from rich.console import Console
 
     console = Console()
@@ -37,7 +37,7 @@ def draw(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def grid(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Table:
-    """A table as it is drawn on a terminal of this width."""
+    """A table for a terminal of this width."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
@@ -57,7 +57,7 @@ def grid(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> 
 
 
 def _shown(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """The columns: all of them, or without the empty ones where the table would be too wide."""
+    """The columns to show: without empty ones if the table is too wide."""
     every = list(range(len(headings)))
     longest = [max(len(heading), *(len(row[at]) for row in rows), 0) for at, heading in enumerate(headings)]
     if not rows or sum(longest) + _beside(len(every)) <= width:
@@ -66,7 +66,7 @@ def _shown(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -
 
 
 def _widths(headings: Sequence[str], columns: Sequence[Sequence[str]], width: int) -> list[int]:
-    """How wide each column is: the widest give way first, and those whose cells someone copies last."""
+    """The column widths: the widest shrink first, columns that people copy from last."""
     widths = [max(len(heading), *map(len, cells), 1) for heading, cells in zip(headings, columns, strict=True)]
     widths = [min(wide, width) for wide in widths]
     whole = [_is_whole(cells) for cells in columns]
@@ -83,13 +83,13 @@ def _beside(columns: int) -> int:
 
 
 def _is_whole(cells: Sequence[str]) -> bool:
-    """Whether these are keys or times, which someone copies."""
+    """Whether the cells are keys or times, which people copy."""
     filled = [cell for cell in cells if cell]
     return bool(filled) and all(_KEY.fullmatch(cell) or re.fullmatch(r"[\d-]{10} [\d:]{8}", cell) for cell in filled)
 
 
 def _pager() -> list[str]:
-    """The command of $PAGER, else less; none if it is not there, or if $PAGER is empty or ``cat``."""
+    """The command of $PAGER, else less; empty if it is missing, or if $PAGER is empty or ``cat``."""
     try:
         words = shlex.split(os.environ.get("PAGER", "less"))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The command work: functions of a module of yours, given the messages of their queues until it is stopped."""
+"""The command work: calls functions of your module with the messages of their queues until stopped."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _found(app: str) -> Any:
 
 
 class _Report:
-    """Shows the counts on a terminal, and writes them into a file for whoever asks whether this lives."""
+    """Shows counts at a terminal, and writes them to a file for health checks."""
 
     def __init__(self, health: Path | None) -> None:
         self._health = health

@@ -1,4 +1,4 @@
-"""The areas of communication descriptions (CD) as a program has them in its storage: bytes at fixed places.
+"""The areas of communication descriptions (CD) as a program has them in memory: bytes at fixed offsets.
 
 An input CD has 87 characters, an I-O CD 33, an output CD 10 and 13 for each destination.
 """
@@ -19,7 +19,7 @@ OUTPUT_HEAD, DESTINATION_SIZE = 10, 13
 
 
 class Field(NamedTuple):
-    """One item of a CD: where it stands, and how long it is."""
+    """One item of a CD: offset and length."""
 
     start: int
     size: int
@@ -32,7 +32,7 @@ class Field(NamedTuple):
 
 
 def _placed(**sizes: int) -> dict[str, Field]:
-    """Items of these sizes, one after another."""
+    """Items of these sizes in sequence."""
     starts = accumulate(sizes.values(), initial=0)
     return {name: Field(start, size) for start, (name, size) in zip(starts, sizes.items(), strict=False)}
 
@@ -43,17 +43,17 @@ OUTPUT = _placed(count=4, length=4, status=2)
 
 
 class AreaInvalid(ValueError):
-    """A program gave an area that no CD has."""
+    """A program passed an area that no CD has."""
 
 
 @lru_cache(maxsize=64)
 def _local(second: int) -> str:
-    """Date and time here, as a CD has them: many messages are of one second."""
+    """Local date and time in the format of a CD; cached, because many messages share a second."""
     return strftime("%y%m%d%H%M%S", localtime(second))
 
 
 class Description:
-    """A CD's area, which is read when a verb begins and written when it ends."""
+    """The area of a CD, read at the start of a verb and written at its end."""
 
     def __init__(self, data: bytes, fields: dict[str, Field], least: int) -> None:
         if len(data) < least:
@@ -62,7 +62,7 @@ class Description:
         self._fields = fields
 
     def text(self, name: str) -> str:
-        """The content of an item, without the blanks on its right."""
+        """The content of an item without trailing blanks."""
         return self._fields[name].read(self.area).decode("latin-1").rstrip(" \0")
 
     def number(self, name: str) -> int | None:
@@ -77,7 +77,7 @@ class Description:
         field.write(self.area, value)
 
     def received(self, created: datetime, source: str, length: int, end: str) -> None:
-        """What a receive tells of a message: when it came, from where, how long the portion is, how it ends."""
+        """Fill in the items that describe a received message: time, source, length of the portion, end indicator."""
         here = _local(int(created.timestamp()))
         hundredths = created.microsecond // 10_000
         text = f"{here}{hundredths:02d}{source[:NAME_SIZE]:{NAME_SIZE}}{min(length, 9999):04d}{end}"
@@ -90,7 +90,7 @@ class InputDescription(Description):
 
     @property
     def queues(self) -> tuple[str, ...] | None:
-        """The names of the queue, from the top; None if the first is blank, or one between others."""
+        """The queue names from the top level; None if the first is blank, or one between others."""
         field = self._fields["queues"].read(self.area).decode("latin-1")
         names = [field[at : at + NAME_SIZE].rstrip(" \0") for at in range(0, 48, NAME_SIZE)]
         while names and not names[-1]:
@@ -101,7 +101,7 @@ class InputDescription(Description):
         self.write("queues", "".join(name[:NAME_SIZE].ljust(NAME_SIZE) for name in names))
 
     def begin(self) -> None:
-        """The CD of a program that nothing has started: its names are blank."""
+        """Blank the names, for a program that no message has started."""
         self.set_queues(())
 
 
@@ -110,7 +110,7 @@ class IoDescription(Description):
         super().__init__(data, IO, IO_SIZE)
 
     def begin(self) -> None:
-        """The same of a terminal."""
+        """Blank the name of the terminal."""
         self.write("source", "")
 
 
@@ -120,7 +120,7 @@ class OutputDescription(Description):
 
     @property
     def destinations(self) -> list[str] | None:
-        """The destinations that the count says; None if it is zero, no number, or more than the table has."""
+        """The destinations, as many as the count says; None if it is zero, no number, or larger than the table."""
         count = self.number("count")
         if not count or count > (len(self.area) - OUTPUT_HEAD) // DESTINATION_SIZE:
             return None

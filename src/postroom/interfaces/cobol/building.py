@@ -1,4 +1,4 @@
-"""From a COBOL program to one that can be run. What was made of the same text is kept, so that it starts at once."""
+"""From COBOL source to an executable. Results are cached by their text, so that a program starts at once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WORDS = ("BINARY-LONG", "RETURNING", "OMITTED", "COMMAND-LINE")
 
 
 def built(file: Path, options: Options, standard: str | None = None) -> Path:
-    """The same in a folder of the user's; made if it is not there."""
+    """Compile into the user's cache, unless it is there."""
     text = precompile(file, options)
     target = _folder() / f"{file.stem}-{_digest(text.encode(errors='surrogateescape'), (standard or '').encode())}"
     if not target.is_file():
@@ -51,7 +51,7 @@ def _compiled(file: Path, text: str, target: Path, standard: str | None) -> None
 
 
 def _once(target: Path, make: Callable[[Path], None]) -> None:
-    """Make a file beside its place and move it there: two who make it at once do not disturb each other."""
+    """Make a file beside its place and rename it, so that concurrent builds do not interfere."""
     with tempfile.TemporaryDirectory(prefix=".making-", dir=target.parent) as folder:
         made = Path(folder) / target.name
         make(made)

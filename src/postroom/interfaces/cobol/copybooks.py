@@ -1,4 +1,4 @@
-"""COPY: the text of other files in the place of the statement, with REPLACING."""
+"""COPY: replaces the statement by the text of other files, with REPLACING."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _ENDINGS = ("", ".cpy", ".CPY", ".cbl", ".CBL", ".cob", ".COB")
 
 
 class Library(NamedTuple):
-    """Where copybooks are looked for, and how they are written."""
+    """Where to look for copybooks, and their layout."""
 
     folders: tuple[Path, ...]
     layout: Layout
     cards: Mapping[str, str]
 
     def find(self, name: str, within: str) -> Path | None:
-        """The file of a copybook; it is never the file that asks for it."""
+        """The file of a copybook; never the file that has the COPY."""
         for folder in self.folders:
             for spelling in (name, name.lower(), name.upper()):
                 for ending in _ENDINGS:
@@ -60,7 +60,7 @@ def _rest(lines: list[Line], at: int, column: int, until: int) -> list[Line]:
 
 
 def _copied(tokens: Sequence[Token], place: int, library: Library, depth: int) -> tuple[int, list[Line]]:
-    """The place of the period that ends a COPY, and the lines that it brings."""
+    """The position of the period that ends a COPY, and the copied lines."""
     copy, at = tokens[place], place + 1
     if depth >= COBOL_COPY_DEPTH_MAX:
         fail(copy.position, f"more than {COBOL_COPY_DEPTH_MAX} copybooks within each other", "copy")
@@ -107,7 +107,7 @@ def _operand(tokens: Sequence[Token], at: int, copy: Token) -> tuple[list[Token]
 
 
 def _text(tokens: Sequence[Token]) -> str:
-    """Tokens as they are written, each line's end a blank."""
+    """Tokens as written, line ends as blanks."""
     parts: list[str] = []
     before: Token | None = None
     for token in tokens:
@@ -131,7 +131,7 @@ def _replaced(lines: list[Line], pairs: Sequence[tuple[list[str], str]]) -> list
 
 
 def read_source(file: Path) -> str:
-    """The text of a program. Old ones are not in UTF-8: their bytes are kept as they are."""
+    """The text of a program. Old ones are not UTF-8: their bytes are preserved."""
     data = file.read_bytes()
     if len(data) > COBOL_SOURCE_BYTES_MAX:
         fail(Position(str(file), 1), f"the file has more than {COBOL_SOURCE_BYTES_MAX} bytes", "size")

@@ -1,4 +1,4 @@
-"""CD entries: what they say, and the storage that they become."""
+"""CD entries: their clauses, and the storage that they become."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Described(NamedTuple):
 
 
 class _Entry:
-    """Reads the tokens of one CD entry, up to its period."""
+    """Parses one CD entry, up to its period."""
 
     def __init__(self, tokens: Sequence[Token], at: int) -> None:
         self._tokens, self.at = tokens, at
@@ -109,7 +109,7 @@ class _Entry:
         return token.text
 
     def clause(self, kind: str) -> str:
-        """The item that the next words are about."""
+        """The item that the next words describe."""
         words = tuple(token.word for token in self._tokens[self.at : self.at + 2])
         length = next((length for length in (2, 1) if words[:length] in _CLAUSES[kind]), 0)
         if not length:
@@ -125,7 +125,7 @@ class _Clauses(NamedTuple):
 
 
 def read_entry(tokens: Sequence[Token], at: int, number: int, edits: Edits) -> tuple[Described, int]:
-    """One CD entry and its records, which become storage; and the place after them."""
+    """Parse one CD entry and its records, which become storage; also returns the position after them."""
     entry = _Entry(tokens, at + 1)
     name = entry.name("the name of a CD").upper()
     entry.accept("FOR")
@@ -154,7 +154,7 @@ def read_entry(tokens: Sequence[Token], at: int, number: int, edits: Edits) -> t
 
 
 def _clauses(entry: _Entry, kind: str) -> _Clauses:
-    """The clauses of a CD in any order, or its items by their places."""
+    """The clauses of a CD in any order, or its items by position."""
     names: dict[str, str] = {}
     if entry.next.kind == "word" and entry.next.word not in _STARTS and kind != "OUTPUT":
         for item, _ in _ITEMS[kind]:
@@ -204,7 +204,7 @@ def _table(entry: _Entry) -> tuple[int, tuple[str, ...]]:
 def _records(tokens: Sequence[Token], at: int, number: int, edits: Edits) -> tuple[str | None, dict[str, str], int]:
     """The records after a CD: the first is its storage, others redefine it.
 
-    Answers with the first one's name, with the record of each data name, and with the place after them.
+    Returns the name of the first, the record of each data name, and the position after them.
     """
     first: str | None = None
     current = ""
@@ -225,7 +225,7 @@ def _records(tokens: Sequence[Token], at: int, number: int, edits: Edits) -> tup
 
 
 def _check_size(record: Sequence[Token], kind: str, occurs: int | None) -> None:
-    """Raise unless the record of a CD is as long as the standard says; one that pictures do not tell is let through."""
+    """Raise unless the record of a CD has the length of the standard; skipped if pictures do not determine it."""
     size = record_size(record)
     if size is None:
         return
@@ -235,7 +235,7 @@ def _check_size(record: Sequence[Token], kind: str, occurs: int | None) -> None:
 
 
 def _record(tokens: Sequence[Token], at: int, first: str | None, number: int, edits: Edits) -> str:
-    """A record that is the first one's storage, or redefines it: its name, which it gets if it has none."""
+    """Make a record the storage, or a redefinition of it; returns its name, which is generated if it has none."""
     token = tokens[at + 1]
     nameless = token.kind == "period" or token.word in ("FILLER", "PIC", "PICTURE", "REDEFINES", "USAGE", "VALUE")
     name = f"POSTROOM-RECORD-{number}-{at}" if nameless else token.text
@@ -251,7 +251,7 @@ def _record(tokens: Sequence[Token], at: int, first: str | None, number: int, ed
 
 
 def _storage(own: str, record: str | None, kind: str, clauses: _Clauses) -> str:
-    """The record of a CD with the names that its clauses give."""
+    """The record of a CD with the names of its clauses."""
     lines = [f"01 {own}." if record is None else f"01 {own} REDEFINES {record}."]
     items = _OUTPUT if kind == "OUTPUT" else _ITEMS[kind]
     lines += [f"   02 {clauses.names.get(item, 'FILLER')} {picture}." for item, picture in items]

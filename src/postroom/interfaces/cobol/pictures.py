@@ -15,7 +15,7 @@ _NO_ITEMS = (66, 77, 88)
 
 
 def record_size(tokens: Sequence[Token]) -> int | None:
-    """The characters of the first record that some data descriptions have; None if that is not told by pictures."""
+    """The length of the first record of some data descriptions; None if pictures do not determine it."""
     groups = [(0, 1)]  # of each open group, its level and how often it occurs
     size = 0
     for entry in _entries(tokens):
@@ -46,7 +46,7 @@ def _entries(tokens: Sequence[Token]) -> list[list[Token]]:
 
 
 def _width(entry: Sequence[Token]) -> int:
-    """The characters of an item; a group has none of its own."""
+    """The length of an item; 0 for a group."""
     at = next((place for place, token in enumerate(entry) if token.word in ("PIC", "PICTURE")), None)
     if at is None:
         return 0

@@ -1,7 +1,7 @@
 """The precompiler: a COBOL program with a COMMUNICATION SECTION becomes one that calls ``libpostroom``.
 
-The output is free text for the compiler. Directives say where each line comes from, so that the compiler's errors
-name the lines of the program and of its copybooks.
+The output is in free format, with directives for the origin of each line, so that the compiler's errors name lines of
+the program and its copybooks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Options(NamedTuple):
 
 
 def precompile(file: Path, options: Options = Options()) -> str:  # noqa: B008 (a tuple never changes)
-    """The text of a program for the compiler; raises ``CobolInvalid`` with a place if it is not understood."""
+    """Precompile a file to text for the compiler; raises ``CobolInvalid`` with a place."""
     try:
         text = read_source(file)
         layout = options.layout or layout_of(text)
@@ -53,7 +53,7 @@ def translated(lines: list[Line]) -> list[Line]:
 
 
 def _programs(tokens: list[Token]) -> list[list[Token]]:
-    """The tokens of each program, whether they stand one after another or one within another."""
+    """The tokens of each program, in sequence or nested."""
     words = [token.word for token in tokens]
     starts = [
         at for at in range(1, len(words)) if words[at] == "DIVISION" and words[at - 1] in ("IDENTIFICATION", "ID")
@@ -63,7 +63,7 @@ def _programs(tokens: list[Token]) -> list[list[Token]]:
 
 
 def read_cards(file: Path) -> dict[str, str]:
-    """Words and what an installation writes instead, a line each: ``XXXXX032 "OUT"``. ``*`` begins a comment."""
+    """Words that an installation replaces, one per line: ``XXXXX032 "OUT"``. ``*`` begins a comment."""
     try:
         lines = file.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -86,7 +86,7 @@ class _Program:
         self._moved: tuple[int, int, int] | None = None  # lines of the section, and where they go
 
     def translate(self) -> tuple[int, int, int] | None:
-        """Note all edits of the program; answers with the lines that are to be moved, and where to."""
+        """Collect all edits of the program; returns the lines to move, and the target."""
         section = self._find("COMMUNICATION", "SECTION")
         procedure = self._find("PROCEDURE", "DIVISION")
         if section is not None:
@@ -97,7 +97,7 @@ class _Program:
         return self._moved
 
     def _find(self, first: str, second: str, start: int = 0) -> int | None:
-        """The place of a header such as COMMUNICATION SECTION."""
+        """The position of a header such as COMMUNICATION SECTION."""
         for at in range(start, len(self._tokens) - 1):
             if self._tokens[at].word == first and self._tokens[at + 1].word == second:
                 return at
@@ -123,7 +123,7 @@ class _Program:
         self._place(section, at)
 
     def _place(self, section: int, end: int) -> None:
-        """The storage of the CDs belongs to WORKING-STORAGE: before the LINKAGE SECTION, if that comes first."""
+        """Put the storage of the CDs into WORKING-STORAGE: before the LINKAGE SECTION, if that comes first."""
         headers = [
             at for at in range(section) if self._tokens[at].word in _SECTIONS and self._tokens[at + 1].word == "SECTION"
         ]
@@ -136,7 +136,7 @@ class _Program:
             self._moved = self._tokens[section].at, last, self._tokens[after[0]].at
 
     def _initial(self, procedure: int) -> None:
-        """The CD of INITIAL INPUT is filled before the first statement, after declaratives."""
+        """Fill the CD of INITIAL INPUT before the first statement, after declaratives."""
         initial = next((cd for cd in self._known.values() if cd.initial), None)
         if initial is None:
             return

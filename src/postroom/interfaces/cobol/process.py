@@ -1,4 +1,4 @@
-"""The process of a session: reads calls from a socket, answers them, and sees when its program is gone."""
+"""The process of a session: reads calls from a socket, answers them, and detects the end of its program."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ BEGIN = b"B"  # what a program says first that comes to a server
 
 
 def serve(room: Postroom, connection: socket.socket, *, encoding: str, source: str | None) -> None:
-    """Answer one program until it ends. If it ends without a word, or with an error, it has died.
+    """Serve one program until it ends.
 
-    A program that is not in the environment of its session says first how its text is encoded, and its source.
+    Without an orderly end, or after an error, it counts as dead. A program outside the environment of its session first
+    sends its text encoding and its source.
     """
     gone, frames = partial(_is_gone, connection), _Frames(connection)
     session = CobolSession(room, encoding=encoding, source=source, gone=gone)
@@ -51,13 +52,13 @@ def serve(room: Postroom, connection: socket.socket, *, encoding: str, source: s
 
 
 class _Frames:
-    """Reads frames from a socket. A frame that is there whole is read at once."""
+    """Reads frames from a socket. A complete frame is returned at once."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection, self._kept = connection, b""
 
     def next(self) -> bytes | None:
-        """The body of the next frame; None if the program is gone before its end."""
+        """The body of the next frame; None if the program ended before that."""
         if not self._fill(4):
             return None
         end = 4 + length_of(self._kept[:4])
@@ -84,12 +85,12 @@ def _begun(room: Postroom, call: Call, gone: Callable[[], bool]) -> CobolSession
 
 
 def refuse_all(connection: socket.socket, error: PostroomError) -> None:
-    """Say to a program that there is no session, whatever it asks for: its library fills in the status key."""
+    """Answer every call that there is no session: the program's library fills in the status key."""
     print(f"postroom: {error.code}: {error}", file=sys.stderr, flush=True)
     connection.close()
 
 
 def _is_gone(connection: socket.socket) -> bool:
-    """Whether the other end is closed. A program that waits for an answer says nothing else."""
+    """Whether the other end is closed. A program that waits for an answer sends nothing else."""
     ready, _, _ = select.select([connection], [], [], 0)
     return bool(ready) and not connection.recv(1, socket.MSG_PEEK)

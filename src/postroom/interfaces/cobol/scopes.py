@@ -1,8 +1,8 @@
-"""Where statements begin and end: what belongs to the phrases of a RECEIVE, and what ends it.
+"""Finds where statements begin and end, for the phrases of a RECEIVE.
 
 A RECEIVE with ``NO DATA`` or ``WITH DATA`` becomes an IF. The compiler ends an IF by itself wherever COBOL ends the
-RECEIVE, but for two words: an ``ELSE`` or ``END-IF`` that belongs to an IF around it. Before those we write the END-IF
-ourselves, and to know them, the IFs that are open have to be known.
+RECEIVE, but for two words: an ``ELSE`` or ``END-IF`` that belongs to an IF around it. Before those the translation
+inserts the END-IF, so it tracks open IFs.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class _Statement:
 
 
 class Scopes:
-    """The statements that are open at a place of a sentence, the innermost last."""
+    """The open statements at a position of a sentence, innermost last."""
 
     def __init__(self) -> None:
         self._open: list[_Statement] = []
 
     def go_past(self, tokens: Sequence[Token], at: int) -> str:
-        """Go past a token; answers with what has to be written before it."""
+        """Advance over a token; returns what to insert before it."""
         word, before = tokens[at].word, tokens[at - 1].word if at else ""
         if tokens[at].kind == "period":
             self._open.clear()
@@ -70,16 +70,16 @@ class Scopes:
         return ""
 
     def begin_statement(self) -> None:
-        """A statement of ours begins: a call, once it is translated."""
+        """Note that a translated statement begins; it becomes a call."""
         self._begin("", nesting=False)
 
     def begin_receive(self, *, whole: bool) -> None:
-        """A RECEIVE with phrases begins; with no second one to come if it is whole."""
+        """Note that a RECEIVE with phrases begins; ``whole`` if no second phrase follows."""
         self._begin(RECEIVE, nesting=True)
         self._open[-1].alternative = whole
 
     def second_phrase(self) -> str | None:
-        """WITH DATA behind NO DATA: what has to be written before it; None if no RECEIVE waits for one."""
+        """For WITH DATA after NO DATA: what to insert before it; None if no RECEIVE waits for one."""
         place = self._find({RECEIVE}, lacking=True)
         if place is None:
             return None
@@ -87,7 +87,7 @@ class Scopes:
         return _ended(self._drop_within(place))
 
     def end_receive(self) -> str | None:
-        """END-RECEIVE: what has to be written before the end of the innermost one; None if none is open."""
+        """For END-RECEIVE: what to insert before the end of the innermost one; None if none is open."""
         place = self._find({RECEIVE})
         if place is None:
             return None
@@ -101,7 +101,7 @@ class Scopes:
         self._open.append(_Statement(verb, nesting))
 
     def _begins_phrase(self, tokens: Sequence[Token], at: int) -> bool:
-        """Whether a word stands for its phrase here: ``DELIMITED BY SIZE`` is none, nor is ``END PROGRAM``."""
+        """Whether a word starts its phrase here; ``DELIMITED BY SIZE`` and ``END PROGRAM`` do not."""
         word, before = tokens[at].word, tokens[at - 1].word if at else ""
         if word == "SIZE":
             return at + 1 < len(tokens) and tokens[at + 1].word == "ERROR"
@@ -125,7 +125,10 @@ class Scopes:
         return _ended(within) if verb == "IF" else ""
 
     def _go_past_phrase(self, word: str, *, negated: bool) -> None:
-        """It is of the innermost statement that lacks it: one that has it already ends here."""
+        """Advance over a phrase.
+
+        It belongs to the innermost statement without such a phrase: one that has it ends here.
+        """
         phrase = f"NOT {word}" if negated else word
         place = self._find(_PHRASES[word], without=phrase)
         if place is not None:
@@ -135,7 +138,7 @@ class Scopes:
                 self._open[place].phrases.add(phrase)
 
     def _find(self, verbs: Set[str], *, lacking: bool = False, without: str = "") -> int | None:
-        """The place of the innermost statement of these verbs; of those without a second part, or without a phrase."""
+        """The position of the innermost statement with one of these verbs and without a second part or a phrase."""
         for at in range(len(self._open) - 1, -1, -1):
             statement = self._open[at]
             had = (lacking and statement.alternative) or without in statement.phrases
@@ -144,14 +147,14 @@ class Scopes:
         return None
 
     def _drop_within(self, place: int) -> list[str]:
-        """End what is open within a statement; answers with its verbs."""
+        """Close the statements that are open within another; returns their verbs."""
         within = [statement.verb for statement in self._open[place + 1 :]]
         del self._open[place + 1 :]
         return within
 
 
 def may_follow(token: Token) -> bool:
-    """Whether a token may come behind a whole statement."""
+    """Whether a token may follow a complete statement."""
     return token.kind == "period" or token.word in _VERBS or token.word in _FOLLOWING or token.word.startswith("END-")
 
 
@@ -160,13 +163,13 @@ def _ended(verbs: Iterable[str]) -> str:
 
 
 def _is_negated(tokens: Sequence[Token], at: int) -> bool:
-    """Whether the phrase of a word is that of ``NOT``: ``NOT ON SIZE ERROR``, ``NOT INVALID``."""
+    """Whether the phrase has ``NOT``: ``NOT ON SIZE ERROR``, ``NOT INVALID``."""
     before = [token.word for token in tokens[max(0, at - 2) : at]]
     return before[-1:] == ["NOT"] or before in (["NOT", "ON"], ["NOT", "AT"])
 
 
 def _is_inline(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a PERFORM has its statements within it, and does not name a paragraph."""
+    """Whether a PERFORM contains its statements instead of naming a paragraph."""
     words = [token.word or token.text for token in tokens[at + 1 : at + 40]]
     if not words or words[0] in ("UNTIL", "VARYING", "WITH", "TEST", "FOREVER"):
         return True

@@ -1,7 +1,7 @@
-"""The session of a COBOL program: what each verb of the communication module means, on the areas of its CDs.
+"""The session of a COBOL program: implements each verb of the communication module on the areas of CDs.
 
-It takes calls as bytes and gives answers as bytes, so that a process of its own can hold it at the end of a socket
-(``process.py``), and a server for many programs.
+Calls and answers are bytes, so that a process behind a socket can hold it (``process.py``), or a server for many
+programs.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class CobolSession:
         }
 
     def answer(self, body: bytes) -> bytes:
-        """The frame that answers the call in a frame's body. Raises ``FrameInvalid`` if it is none."""
+        """Process a call; returns the frame of its answer. Raises ``FrameInvalid`` for an invalid call."""
         call = read_call(body)
         if call.verb not in self._verbs:
             raise FrameInvalid(f"there is no verb {call.verb!r}")
@@ -89,7 +89,7 @@ class CobolSession:
         return write_answer(result, fields)
 
     def close(self, *, orderly: bool) -> None:
-        """End: partial messages are dropped, locks freed, and what was received is final or back in its place."""
+        """End: drops partial messages, unlocks, and commits received messages or puts them back."""
         self._session.close(orderly=orderly)
 
     # --- receive ---
@@ -162,7 +162,7 @@ class CobolSession:
         return DATA, [bytes(cd.area)]
 
     def _destinations(self, cd: OutputDescription | IoDescription) -> tuple[list[str], str | None]:
-        """The queues that a CD means, or the status of a CD that means none."""
+        """The queues of a CD, or the status of a CD without valid ones."""
         if isinstance(cd, OutputDescription):
             names = cd.destinations
             return (names, None) if names else ([], status.COUNT_INVALID)
@@ -181,7 +181,7 @@ class CobolSession:
         return None
 
     def _send_all(self, destinations: list[str], text: str, end: End, advancing: str) -> list[str]:
-        """The status of each destination. Those that someone reads in segments are tried again for a while."""
+        """The status of each destination. Queues that are locked by a segmented read are retried for a while."""
         statuses = [status.UNKNOWN] * len(destinations)
         left = [place for place, name in enumerate(destinations) if name]
         give_up = monotonic() + LOCK_WAIT_SECONDS
@@ -264,7 +264,7 @@ class CobolSession:
     # --- the beginning and the end of a program ---
 
     def _initial(self, call: Call) -> tuple[int, list[bytes]]:
-        """Fill the CD of a program that a queue has started; of any other, its names are blank."""
+        """Fill the CD of a program that a queue has started; for any other, blank its names."""
         cd: InputDescription | IoDescription = (IoDescription if call.a & IO else InputDescription)(call.fields[0])
         words = call.fields[1].decode(self._encoding, "replace").split()
         cd.begin()
@@ -280,11 +280,11 @@ class CobolSession:
         return DATA, [bytes(cd.area)]
 
     def _queue(self, name: str) -> QueueCount:
-        """The queue that a reference means; of several, the first."""
+        """The queue that a reference names; the first if there are several."""
         return self._session.verbs.accept(tuple(name.split("/")), locked=True).queues[0]
 
     def _terminal_of(self, queue: str) -> str:
-        """The terminal whose messages a queue has; blank if it is of none."""
+        """The terminal whose messages are in a queue; blank if there is none."""
         terminals = (source for source in self._room.queues.sources() if source.input is not None)
         return next((one.name for one in terminals if self._queue(str(one.input)).queue == queue), "")
 
@@ -298,7 +298,7 @@ def _sending(call: Call) -> OutputDescription | IoDescription:
 
 
 def _end(key: bytes) -> End:
-    """The end indicator of a send. What is none of 1, 2 and 3 is a 0, as the standard has it."""
+    """The end indicator of a send. Anything but 1, 2 and 3 counts as 0, as in the standard."""
     try:
         return End(key.decode("latin-1"))
     except ValueError:
@@ -312,16 +312,16 @@ def _each_named(destinations: list[str], verb: Callable[[list[tuple[str, ...]]],
 
 
 def _tell(cd: OutputDescription | IoDescription, keys: list[str]) -> str:
-    """Write the error keys of the destinations; answers with the status of them all."""
+    """Write the error keys of the destinations; returns the overall status."""
     if isinstance(cd, OutputDescription):
         cd.set_errors([status.error_key(key) for key in keys])
     return status.combined(keys)
 
 
 def _advancing(call: Call) -> str:
-    """``A3`` is after advancing three lines, ``BP`` before a page; empty if the program did not say.
+    """The ADVANCING code: ``A3`` is after three lines, ``BP`` before a page; empty if not given.
 
-    ``R`` behind it, or alone, is REPLACING LINE: whoever shows the text on a screen has to know it.
+    ``R`` after it, or alone, is REPLACING LINE, for whoever shows the text on a screen.
     """
     text = call.fields[3].decode("latin-1").strip()
     replacing = "R" if call.a & REPLACING else ""
@@ -331,7 +331,7 @@ def _advancing(call: Call) -> str:
 
 
 def _status_of(error: PostroomError) -> str:
-    """The status key of a refusal; what has none of its own is told on standard error."""
+    """The status key of an error; one without a key is also written to standard error."""
     if isinstance(error, OutputFailed):
         return status.LATE
     if isinstance(error, BodyError):

@@ -1,6 +1,6 @@
 """``postroom serve --session``: sessions of many programs in the process of a server, over a Unix socket.
 
-Whoever may open the socket's file has the room, as whoever may open a room's own file has. Each program has a thread.
+Permission to open the socket file gives access to the room, as with the file of a room. Each program has a thread.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PATH_BYTES_MAX = 107
 
 
 class SessionServer:
-    """Takes programs in until it is stopped; what a program that it cuts off had received is in its queue again."""
+    """Accepts programs until stopped. What an interrupted program had received is back in its queue."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -69,11 +69,11 @@ class SessionServer:
                 self._programs.pop(connection, None)
 
     async def stop(self) -> None:
-        """Take no one in, and cut off those who are there: what they had not made final is undone."""
+        """Accept no more programs and disconnect the others; what they had not committed is undone."""
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
-        """The same outside of a loop; closing again does nothing."""
+        """Stop from outside the loop; closing again does nothing."""
         with self._lock:
             already, self._stopped = self._stopped, True
             left = list(self._programs.items())
@@ -99,7 +99,7 @@ class SessionServer:
 
 
 def _bound(path: str) -> socket.socket:
-    """The socket, taken before anything else is begun; a file that a server has left which was killed is replaced."""
+    """The socket, opened before anything starts; replaces the socket file of a killed server."""
     if not 0 < len(os.fsencode(path)) <= _PATH_BYTES_MAX or "\0" in path:
         raise ArgumentInvalid(argument="--session", why=f"a path of 1 to {_PATH_BYTES_MAX} bytes")
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

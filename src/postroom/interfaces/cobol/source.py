@@ -1,7 +1,7 @@
 """The lines of a COBOL program, fixed or free, as lines of free text that keep their numbers and columns.
 
 Comments are left out, continued literals and words are put together on the line where they begin, comment entries of
-the IDENTIFICATION DIVISION are left out. What remains of a line stands where it stood.
+the IDENTIFICATION DIVISION are left out. The rest of a line keeps its columns.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _WORD = re.compile(r"\"[^\"]*\"?|'[^']*'?|[A-Za-z0-9_-]+")
 
 
 class Layout(StrEnum):
-    """How lines are written."""
+    """The format of lines: fixed or free."""
 
     FIXED = "fixed"  # a number in columns 1 to 6, an indicator in 7, text in 8 to 72
     FREE = "free"
 
 
 class Line(NamedTuple):
-    """One line, or a part of one."""
+    """A line, or a part of one."""
 
     file: str
     number: int
@@ -46,7 +46,7 @@ def fail(position: Position, what: str, rule: str = "syntax") -> NoReturn:
 
 
 def layout_of(text: str) -> Layout:
-    """How a program is written, by the place of its first division."""
+    """The format of a program, detected by the column of its first division."""
     for line in text.splitlines():
         match = re.search(r"\b(IDENTIFICATION|ID)\s+DIVISION\b", line, re.IGNORECASE)
         if match and line[6:7] not in ("*", "/"):
@@ -57,7 +57,7 @@ def layout_of(text: str) -> Layout:
 
 
 def read_lines(text: str, file: str, layout: Layout, cards: Mapping[str, str] | None = None) -> list[Line]:
-    """The lines of a program. ``cards`` has words that an installation replaces by its own."""
+    """The lines of a program. ``cards`` has words that an installation replaces."""
     lines = _without_entries(_fixed(text, file) if layout is Layout.FIXED else _free(text, file))
     for line in lines:
         if layout is Layout.FIXED and (quote := _open_quote(line.text)):
@@ -112,7 +112,7 @@ def _continued(line: Line, content: str, place: Position) -> Line:
 
 
 def _open_quote(text: str) -> str:
-    """The quote of a literal that does not end in this text; empty if there is none."""
+    """The quote of an unterminated literal; empty if there is none."""
     quote = ""
     for character in text:
         if quote:
@@ -123,7 +123,7 @@ def _open_quote(text: str) -> str:
 
 
 def _uncommented(text: str) -> str:
-    """A line without what follows ``*>``, unless that is in a literal."""
+    """A line without a ``*>`` comment; inside a literal it is no comment."""
     at = text.find("*>")
     while at >= 0 and _open_quote(text[:at]):
         at = text.find("*>", at + 2)
@@ -131,7 +131,7 @@ def _uncommented(text: str) -> str:
 
 
 def _without_entries(lines: Iterable[Line]) -> list[Line]:
-    """Blank the comment entries: what they say need not be COBOL."""
+    """Blank the comment entries, which need not be COBOL."""
     kept, inside, over = [], False, False
     for line in lines:
         match = _FIRST.match(line.text)
@@ -148,7 +148,7 @@ def _without_entries(lines: Iterable[Line]) -> list[Line]:
 
 
 def without_debugging(lines: Sequence[Line]) -> list[Line]:
-    """Debugging lines are lines like any other in a program in debugging mode, and comments elsewhere."""
+    """Treat debugging lines as code in debugging mode, else as comments."""
     kept, debugging, division = [], False, ""
     for line in lines:
         if line.text.startswith(DEBUGGING):

@@ -1,4 +1,4 @@
-"""The statements of the communication module, each as calls of the library.
+"""The statements of the communication module, translated to calls of the library.
 
 A RECEIVE with ``NO DATA`` or ``WITH DATA`` becomes a call and an IF; ``scopes.py`` knows where it ends.
 """
@@ -41,7 +41,7 @@ _PAGES = {"C01", "FORMFEED", "TOP-OF-PAGE"}  # what a mnemonic name may stand fo
 
 
 class Statements:
-    """Walks over the tokens of a PROCEDURE DIVISION and replaces what is ours."""
+    """Replaces our statements among the tokens of a PROCEDURE DIVISION."""
 
     def __init__(self, tokens: Sequence[Token], known: Mapping[str, Described], edits: Edits) -> None:
         self._tokens, self._known, self._edits = tokens, known, edits
@@ -57,7 +57,7 @@ class Statements:
         }
 
     def translate(self, start: int, end: int) -> None:
-        """Replace every statement of the communication module between two places."""
+        """Replace every statement of the communication module between two positions."""
         self._at = start
         while self._at < end:
             token = self._tokens[self._at]
@@ -70,7 +70,7 @@ class Statements:
                 self._at += 1
 
     def _replace(self, translate: Callable[[int], str]) -> None:
-        """Replace the statement that begins here; it is translated from behind its verb."""
+        """Replace the statement that begins here; ``translate`` starts after its verb."""
         begun = self._at
         self._at += 1
         self._scopes.begin_statement()
@@ -129,14 +129,14 @@ class Statements:
         return tuple(token.word for token in self._tokens[self._at : self._at + len(words)]) == words
 
     def _identifier(self, what: str) -> str:
-        """An identifier with its qualifiers and subscripts: something whose text can be changed."""
+        """An identifier with qualifiers and subscripts, whose text can be changed."""
         token = self._next
         if token.kind != "word" or token.text[0].isdigit() or token.word in _FIGURATIVES:
             fail(token.position, f"{what} is expected, not {token.text}")
         return self._operand(what)
 
     def _operand(self, what: str) -> str:
-        """An identifier with its qualifiers and subscripts, or a literal, as it is written."""
+        """An identifier with qualifiers and subscripts, or a literal, as written."""
         first = self._next
         if first.kind not in ("word", "literal"):
             fail(first.position, f"{what} is expected, not {first.text}")
@@ -156,7 +156,8 @@ class Statements:
         return _joined(kept)
 
     def _owner(self, at: int) -> str | None:
-        """The record that a CD's name stands for as a qualifier: ``STATE OF IN-CD``; empty if it is said before."""
+        """The record for a CD's name used as a qualifier, as in ``STATE OF IN-CD``; empty if it is qualified
+        already."""
         described = self._known.get(self._tokens[at].word)
         if described is None or at < 2 or self._tokens[at - 1].word not in ("OF", "IN"):
             return None
@@ -235,7 +236,7 @@ class Statements:
         return f"MOVE {lines} TO {LINES}\n{call}"
 
     def _check_indicator(self, name: Token) -> None:
-        """An end indicator is one character: of any other item, a part would be read that says something else."""
+        """Raise unless the end indicator is one character long: of a longer item, only a part would be read."""
         tokens = self._tokens
         places = [at for at in range(1, len(tokens)) if tokens[at].word == name.word and tokens[at - 1].text.isdigit()]
         if len(places) != 1:  # described elsewhere, or several times
@@ -302,7 +303,7 @@ class Statements:
 
 
 def _mnemonics(tokens: Sequence[Token]) -> dict[str, str]:
-    """The names that SPECIAL-NAMES gives to what an implementor names, such as channels."""
+    """The mnemonic names of SPECIAL-NAMES, such as channels."""
     words = [token.word for token in tokens]
     if "SPECIAL-NAMES" not in words:
         return {}
@@ -314,7 +315,7 @@ def _mnemonics(tokens: Sequence[Token]) -> dict[str, str]:
 
 
 def initial_call(cd: Described) -> str:
-    """What a program does first, if it has a CD FOR INITIAL INPUT."""
+    """The first call of a program with a CD FOR INITIAL INPUT."""
     return f"ACCEPT {WORDS} FROM COMMAND-LINE\n" + _call("initial", _area(cd.record), _area(WORDS)) + "."
 
 
@@ -330,7 +331,7 @@ def _call(verb: str, *using: str) -> str:
 
 
 def _joined(tokens: Sequence[Token]) -> str:
-    """Tokens as they are written; a line's end is a blank."""
+    """Tokens as written, line ends as blanks."""
     parts = [tokens[0].text]
     for before, token in pairwise(tokens):
         apart = token.at != before.at or token.start > before.end

@@ -1,4 +1,4 @@
-"""The tokens of a program, each with its line and columns; and edits of its lines by tokens."""
+"""The tokens of a program with lines and columns, and edits of lines by tokens."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Token(NamedTuple):
 
     @property
     def word(self) -> str:
-        """What it is if it is a word, in capitals; else nothing."""
+        """The upper-case word; empty for other tokens."""
         return self.text.upper() if self.kind == "word" else ""
 
 
 def scan(lines: Sequence[Line]) -> list[Token]:
-    """All tokens of some lines; directives are left alone, but for debugging lines, which are statements."""
+    """All tokens of some lines, without directives but with debugging lines."""
     tokens = []
     for at, line in enumerate(lines):
         debugging = line.text.startswith(DEBUGGING)
@@ -47,13 +47,13 @@ def scan(lines: Sequence[Line]) -> list[Token]:
 
 
 class Edits:
-    """Replacements of tokens by text. A text may have several lines; those after it keep their numbers."""
+    """Replacements of tokens by text. Line numbers after a text of several lines stay the same."""
 
     def __init__(self) -> None:
         self._edits: dict[int, list[tuple[int, int, str]]] = {}
 
     def replace(self, tokens: Sequence[Token], text: str) -> None:
-        """Put a text where the first token stands, and nothing where the others are."""
+        """Put a text at the first token, and remove the others."""
         first, last = tokens[0], tokens[-1]
         for at in range(first.at, last.at + 1):
             start = first.start if at == first.at else 0
@@ -64,7 +64,7 @@ class Edits:
         self._edits.setdefault(token.at, []).append((token.end, token.end, text))
 
     def applied(self, lines: Sequence[Line]) -> list[list[Line]]:
-        """Each line with its replacements; a text of several lines makes several of the same number."""
+        """Each line with its replacements; a text of several lines makes several lines with one number."""
         done = []
         for at, line in enumerate(lines):
             text = line.text
@@ -77,7 +77,7 @@ class Edits:
 
 
 def printed(lines: Iterable[Line]) -> str:
-    """Free text for the compiler, with directives that say where each line comes from."""
+    """Text in free format for the compiler, with directives for the origin of each line."""
     parts: list[str] = []
     expected: tuple[str, int] | None = None
     for line in lines:

@@ -1,7 +1,7 @@
-"""What a program and its session say to each other: frames of a length, three numbers, and fields of bytes.
+"""The protocol between a program and its session: frames with a length, three numbers, and fields of bytes.
 
-A call is ``VERB A B C FIELD…``, an answer ``RESULT FIELD…``; every number has four bytes, the highest first. The C
-library makes calls and copies answers; all that they mean is in ``session.py``.
+A call is ``VERB A B C FIELD…``, an answer ``RESULT FIELD…``; numbers have four bytes, big-endian. The C library makes
+calls and copies answers; their meaning is in ``session.py``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LENGTH = struct.Struct("!I")
 
 
 class FrameInvalid(ValueError):
-    """Bytes that are no call."""
+    """Bytes that are not a call."""
 
 
 class Call(NamedTuple):
@@ -61,7 +61,7 @@ def _fields(body: bytes, at: int) -> tuple[bytes, ...]:
 
 
 def write_call(call: Call) -> bytes:
-    """A whole frame of a call, as the C library makes it."""
+    """The frame of a call, as the C library makes it."""
     return _frame(_HEAD.pack(call.verb.encode("latin-1"), call.a, call.b, call.c), call.fields)
 
 

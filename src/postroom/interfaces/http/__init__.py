@@ -1,1 +1,1 @@
-"""A room behind a server: one table of operations, and from it routes, OpenAPI, the client and the tests."""
+"""A room behind a server: one table of operations, from which routes, OpenAPI, client and tests are made."""

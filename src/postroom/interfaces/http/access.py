@@ -1,4 +1,4 @@
-"""Who asks: the identity behind a token, remembered until a right changes, and whether it may."""
+"""Authentication and rights: the identity of a token, cached until a right changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from postroom.store.tables.schedules import Schedule
 
 
 class Caller(NamedTuple):
-    """Someone with a valid token, and the room as they see it."""
+    """A user with a valid token, and the room as that user sees it."""
 
     identity: Identity
     expires: datetime | None
@@ -34,7 +34,7 @@ class Caller(NamedTuple):
 
 
 class Callers:
-    """Known by their tokens. When any right changes, nothing is known of them but that they were no strangers."""
+    """Cached callers by token. When any right changes, only the fact that a token was valid is kept."""
 
     def __init__(self, room: Postroom) -> None:
         self._room = room
@@ -46,7 +46,7 @@ class Callers:
         self._allowed: set[tuple[str, str, str]] = set()  # token, verb, object
 
     def refresh(self) -> None:
-        """Look whether a right has changed; called whenever anything has, and by whoever changes one here."""
+        """Check whether a right has changed; called at every change of the room, and after a local change of rights."""
         version = self._room.access.version()
         with self._changing:
             if version > self._version:  # of two who look at a time, one may have looked before the other
@@ -55,15 +55,15 @@ class Callers:
 
     @property
     def version(self) -> int:
-        """That of the rights as they are known here; taken before a right is looked at, for ``confirm``."""
+        """The version of the cached rights; read it before checking a right, and pass it to ``confirm``."""
         return self._version
 
     def holds(self, authorization: str, version: int) -> bool:
-        """Whether what was allowed in a version is so still, as far as is known here; asks no store."""
+        """Whether rights of a version are unchanged as far as is known here; does not read the store."""
         return version == self._version and self.known(authorization) is not None
 
     def confirm(self, authorization: str, version: int, allow: Callable[[Caller], None]) -> int:
-        """Raise unless what was allowed in a version is so still; answers with the version of now."""
+        """Raise unless what was allowed in a version still is; returns the current version."""
         self.refresh()
         if self.holds(authorization, version):
             return version
@@ -77,18 +77,18 @@ class Callers:
         self._known, self._allowed = {}, set()
 
     def is_stranger(self, authorization: str) -> bool:
-        """Whether nobody has shown this before; whoever has is no stranger because someone's right has changed."""
+        """Whether a token was never valid here. A change of rights makes no stranger of its user."""
         return authorization not in self._earlier
 
     def known(self, authorization: str) -> Caller | None:
-        """The caller of a header that was seen before, if it is still valid; asks no store."""
+        """The cached caller of a header, if still valid; does not read the store."""
         caller = self._known.get(authorization)
         if caller is not None and caller.expires is not None and caller.expires <= datetime.now(UTC):
             return None
         return caller
 
     def find(self, authorization: str) -> Caller:
-        """The caller of a header; raises if there is none."""
+        """The caller of a header; raises if the token is invalid."""
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token:
             raise TokenRefused(why="give it as the header Authorization: Bearer TOKEN")
@@ -107,7 +107,7 @@ class Callers:
         return caller
 
     def named(self, name: str) -> Caller:
-        """The caller of a name that was proven otherwise than by a token."""
+        """The caller with a name that was authenticated without a token."""
         return Caller(self._room.access.identity(name), None, self._seen_by(name))
 
     def _seen_by(self, name: str) -> Postroom:
@@ -116,15 +116,15 @@ class Callers:
         return self._rooms[name]
 
     def is_allowed(self, authorization: str, operation: Operation, object: str) -> bool:
-        """Whether this very thing was allowed before, and nothing has changed since."""
+        """Whether exactly this was allowed before, and no right has changed since."""
         return _is_plain(operation) and (authorization, operation.right, object) in self._allowed
 
     def was_allowed(self, authorization: str, verb: str, queue: Sequence[str]) -> bool:
-        """The same of an operation that needs one right for one queue."""
+        """Whether an operation with one right for one queue was allowed before, and no right has changed since."""
         return (authorization, verb, "/".join(queue)) in self._allowed
 
     def allow(self, caller: Caller, authorization: str, operation: Operation, arguments: Mapping[str, Any]) -> None:
-        """Raise unless the caller may do it."""
+        """Raise unless the caller may call an operation."""
         version = self._version
         for need in operation.needs:
             if operation.name == "consumers.schedules":
@@ -143,14 +143,14 @@ class Callers:
     def require(
         self, caller: Caller, need: Need, arguments: Mapping[str, Any], authorization: str | None = None
     ) -> None:
-        """Raise unless the caller has a right; by its token it is known the next time."""
+        """Raise unless the caller has a right; caches the result by token."""
         version = self._version
         self._require(caller.identity, need, arguments)
         if authorization is not None and need.of == "queue":
             self._note(version, authorization, need.verb, arguments["queue"])
 
     def had(self, authorization: str, need: Need, arguments: Mapping[str, Any]) -> bool:
-        """Whether a right for a queue was found before, and nothing has changed since."""
+        """Whether a right for a queue was found before, and no right has changed since."""
         return need.of == "queue" and self.was_allowed(authorization, need.verb, arguments["queue"])
 
     def _note(self, version: int, authorization: str, verb: str, queue: Sequence[str]) -> None:
@@ -174,7 +174,10 @@ class Callers:
                 identity.require(verb, *names)
 
     def _require_leases(self, identity: Identity, verb: str, leases: Any) -> None:
-        """Whoever may receive from a queue may end its leases; of one that is over, those who may receive are told."""
+        """Raise unless the user may receive from the queues of these leases.
+
+        Only such users learn that a lease is over.
+        """
         identity.require_any(verb)
         for lease in leases if isinstance(leases, list) else [leases]:
             number = lease if isinstance(lease, int) else lease.lease
@@ -183,19 +186,19 @@ class Callers:
                 identity.require(verb, *names)
 
     def _require_origins(self, identity: Identity, arguments: Mapping[str, Any]) -> None:
-        """What failed goes back to where it failed: whoever brings it there may send there."""
+        """Raise unless the user may send to the queues where redriven messages failed."""
         names, keys = tuple(arguments["queue"]), arguments.get("keys")
         for queue in sorted(self._room.store.read(partial(redriving.origins, names, keys))):
             for aliases in self._queues(queue):
                 identity.require("send", *aliases)
 
     def _require_schedules(self, identity: Identity) -> None:
-        """Whoever may look into a queue sees what is sent to it, and so does whoever may have made the schedule."""
+        """Raise unless the user may see schedules: for queues that he may look into or manage."""
         if not identity.has_any("manage"):
             identity.require_any("look")
 
     def _require_schedule(self, identity: Identity, name: str) -> None:
-        """Whoever may manage the queue of a schedule, as its maker could, may remove it."""
+        """Raise unless the user may manage the queue of a schedule."""
         queue = next((schedule.queue for schedule in self._room.consumers.schedules() if schedule.name == name), None)
         if queue is None:  # whoever may do it with everything learns that there is none
             identity.require("manage", EVERYTHING)
@@ -203,7 +206,7 @@ class Callers:
             self._require(identity, Need("manage", "queue"), {"queue": tuple(queue.split("/"))})
 
     def seen(self, identity: Identity, schedules: Sequence[Schedule]) -> list[Schedule]:
-        """The schedules that someone may see."""
+        """The schedules that a user may see."""
         return [schedule for schedule in schedules if self._sees(identity, schedule.queue)]
 
     def _sees(self, identity: Identity, queue: str) -> bool:
@@ -211,7 +214,7 @@ class Callers:
         return any(all(identity.why_not(verb, *names) is None for names in objects) for verb in ("look", "manage"))
 
     def _named(self, verb: str, value: Any) -> list[tuple[str, ...]]:
-        """The objects that an argument names, each by whichever of its names."""
+        """The objects of an argument, each with all its names."""
         if VERBS[verb] != "queue":
             return [(str(value),)]
         if isinstance(value, Compensation):
@@ -227,7 +230,8 @@ class Callers:
             return [("/".join(names),)]
 
     def _places(self, key: str) -> list[tuple[str, ...]]:
-        """Every queue that a message has been in: whoever looks at it may look into all of them."""
+        """Every queue that a message has been in: to see the message, a user needs the right to look into all of
+        them."""
         events = self._room.journal.trace(key)
         queues = {place for event in events for place in (event.source, event.target) if place is not None}
         places: list[tuple[str, ...]] = [(EVERYTHING,)] if not queues else []

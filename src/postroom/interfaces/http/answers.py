@@ -1,6 +1,6 @@
-"""What operations answer with: a result of the room as a document, in the words of the command line.
+"""Results of operations as documents, with the names of the command line's JSON.
 
-The client of this package asks for the objects themselves instead (``objects``).
+The client of this package asks for encoded objects instead (``objects``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from postroom.store.tables.sources import Source
 
 
 class Raw:
-    """A text of JSON that goes out as it is: a number keeps the digits that its sender has written."""
+    """JSON text that is sent unchanged, so that numbers keep their digits."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -38,10 +38,10 @@ class Raw:
 
 @dataclass(frozen=True)
 class Answer:
-    """``names`` are those of the vocabulary that the document has; what is no document by itself has one name.
+    """``names`` are the members of the document; a result that is not a document itself gets one name.
 
-    ``inside`` are the two names of a member if the result is a mapping: of its key and of its value. ``said`` are the
-    names that say again what was asked for, each with its argument, or what follows from it and the result.
+    ``inside``, for a mapping, names the key and the value of each item. ``said`` are members that repeat an argument,
+    or a function of it and the result.
     """
 
     names: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Answer:
         return tuple(name for name, _ in self.said) + self.names
 
     def document(self, result: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The document of a result, without its status."""
+        """The document of a result, without the status."""
         said = {name: _said(of, result, arguments) for name, of in self.said}
         return {**said, **self._told(result)} if self.names or not said else said
 
@@ -109,7 +109,7 @@ def _said(of: str, result: Any, arguments: Mapping[str, Any]) -> Any:
 
 
 def document_of(value: Any) -> Any:
-    """What the document of a result says for some part of it."""
+    """The JSON of some part of a result."""
     if isinstance(value, Message):
         return _message(value)
     if isinstance(value, (Received, Leased)):

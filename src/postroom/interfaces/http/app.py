@@ -1,4 +1,4 @@
-"""The application: a room as ASGI. Every request is an operation of the table, done in the name of whoever asks."""
+"""The application: a room as ASGI. Every request is an operation of the table, called as the user of its token."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _LEAST_SECONDS = 1.0  # for what has not ended, if all of the time is over
 
 @dataclass(frozen=True)
 class Request:
-    """An operation that someone asks for and may do."""
+    """An authorised call of an operation."""
 
     operation: Operation
     arguments: dict[str, Any]
@@ -88,7 +88,7 @@ class Request:
 
 @dataclass(slots=True)
 class Noted:
-    """What is known of a request, for those who count it."""
+    """What is recorded of a request, for metrics."""
 
     operation: str = "none"
     principal: str = ""
@@ -96,7 +96,7 @@ class Noted:
 
 
 class Interface:
-    """An ASGI application on an open room, whose caller closes it. Its threads begin and end with its lifespan."""
+    """An ASGI application on an open room, which the caller closes. Its threads live as long as its lifespan."""
 
     def __init__(self, room: Postroom, rate: float = USER_REQUESTS_PER_SECOND, beside: Sequence[Beside] = ()) -> None:
         self.room = room
@@ -110,7 +110,7 @@ class Interface:
     # --- beginning and end ---
 
     def start(self) -> None:
-        """Begin to serve; called in the loop that serves."""
+        """Start; called in the serving event loop."""
         if self._started:
             return
         self._started = True
@@ -140,7 +140,7 @@ class Interface:
         self.ready = True
 
     async def stop(self) -> None:
-        """End what was begun; the room stays open. What takes too long, as the start of Spark, is left behind."""
+        """Stop; the room stays open. Work that takes too long, such as the start of Spark, is abandoned."""
         if not self._started:
             return
         end = self._stop_by or monotonic() + STOP_SECONDS
@@ -164,7 +164,7 @@ class Interface:
             log.warning("stopped, though not all that was asked for has ended")
 
     def end_waiting(self) -> None:
-        """Whoever waits or follows is told that there is nothing more: the server stops; called in its loop."""
+        """End all long polls and event streams, because the server stops; called in its loop."""
         if self._started and not self._stopping:
             self._stopping, self.ready = True, False
             self._stop_by = monotonic() + STOP_SECONDS
@@ -174,7 +174,7 @@ class Interface:
                 departure.cancel()
 
     def departure(self, receive: Any) -> asyncio.Task[bool]:
-        """Is done when the client of a stream has gone, or the server stops."""
+        """A task that is done when the client of a stream has disconnected, or the server stops."""
         task = asyncio.ensure_future(disconnect(receive))
         self._departures.add(task)
         task.add_done_callback(self._departures.discard)
@@ -184,11 +184,11 @@ class Interface:
 
     @property
     def services(self) -> Services:
-        """What others that serve the room share with this; there once it was started."""
+        """What other servers of the room share with this one; available after the start."""
         return Services(self.room, self._callers, self._others, self.inside, self._changes, self._sends)
 
     async def inside(self, work: Callable[[], Any]) -> Any:
-        """Have a thread do what may wait for the store; so many at a time, and a bounded number that wait."""
+        """Run blocking work in a thread; limits the running and the waiting calls."""
         if self._inside_now >= REQUEST_QUEUE_MAX:
             raise TooManyRequests(who="the server", seconds=1)
         self._inside_now += 1
@@ -198,7 +198,7 @@ class Interface:
             self._inside_now -= 1
 
     async def shared(self, what: Hashable, work: Callable[[], Any]) -> Any:
-        """The same for several who ask for the same at a time: it is done once."""
+        """Like ``inside``, but concurrent callers with the same key share one call."""
         doing = self._shared.get(what)
         if doing is None:
             doing = self._shared[what] = asyncio.ensure_future(self.inside(work))
@@ -223,7 +223,7 @@ class Interface:
             self._note(noted, status, perf_counter() - began)
 
     async def _served(self, scope: Scope, receive: Any, send: Send, noted: Noted) -> int:
-        """Answer a request in any case; answers with the status."""
+        """Answer a request, whatever happens; returns the status."""
         try:
             return await self._serve(scope, receive, send, noted)
         except Disconnected:
@@ -240,7 +240,7 @@ class Interface:
             return await _refuse(send, ServerFailed(incident=incident))
 
     def _note(self, noted: Noted, status: int, seconds: float) -> None:
-        """Count a request that has ended, and tell of it where that is wanted."""
+        """Count a finished request, and log it if configured."""
         self._measured.request(noted.operation, status, seconds)
         if self._telemetry is not None:
             self._telemetry.span(noted.operation, status, seconds, noted.traceparent, noted.principal)
@@ -304,7 +304,7 @@ class Interface:
         return await self._operate(scope, headers, await requests.whole(receive, headers), receive, send)
 
     def _routed(self, method: str, path: str) -> Operation:
-        """The operation of a request; raises with the methods that there are, if there are others."""
+        """The operation of a request; raises with the allowed methods if only the method is wrong."""
         try:
             return requests.route(method, path)[0]
         except (ResourceUnknown, MethodWrong) as wrong:
@@ -317,7 +317,7 @@ class Interface:
             raise MethodUnknown(method=method[:20], path=path[:200], allowed=", ".join(sorted(allowed))) from None
 
     async def _send_plainly(self, plain: PlainSend, scope: Scope, receive: Any, send: Send, noted: Noted) -> int:
-        """A plain send; one that says more than a body is an operation as any other."""
+        """Fast path for a send with only a body; anything else goes to ``_operate``."""
         caller = plain.caller
         noted.operation, noted.principal = plain_sends.SEND, caller.name
         self._pace.take(caller.name)
@@ -329,7 +329,7 @@ class Interface:
         return 201
 
     async def _operate(self, scope: Scope, headers: Mapping[str, str], body: bytes, receive: Any, send: Send) -> int:
-        """Do what a request asks for, whose body is here, if its caller may: now, however long the body took."""
+        """Call the operation of a request if its caller may. Rights are checked now, however long the body took."""
         method, path, authorization = scope["method"], _path(scope), headers.get("authorization", "")
         rights = self._callers.version
         caller = self._callers.known(authorization) or await self._found(authorization, address(scope))
@@ -352,7 +352,7 @@ class Interface:
         return _status(operation)
 
     async def _found(self, authorization: str, address: str) -> Caller:
-        """Who shows a token that is new here. Whoever tries many that are none has to wait; others have not."""
+        """The caller of a token that is new here. An address with many invalid tokens is slowed down."""
         if self._callers.is_stranger(authorization):
             self._strangers.check(address)
         try:
@@ -364,7 +364,7 @@ class Interface:
         return caller
 
     async def _may_send(self, queue: str, authorization: str) -> None:
-        """Raise unless whoever shows this may send to a queue, which is a gateway."""
+        """Raise unless the user of a token may send to a gateway's queue."""
         caller = self._callers.known(authorization) or await self.inside(partial(self._callers.find, authorization))
         allow = partial(self._callers.require, caller, Need("send", "queue"), {"queue": (queue,)})
         await self._allowed(caller, "gateways", allow)
@@ -378,7 +378,7 @@ class Interface:
     async def _allowed(
         self, caller: Caller, what: str, allow: Callable[[], None], same: Hashable | None = None
     ) -> None:
-        """Raise unless the caller may; ``same`` names what several may ask for at a time."""
+        """Raise unless the caller may; ``same`` is a key by which concurrent checks are shared."""
         try:
             await (self.inside(allow) if same is None else self.shared(same, allow))
         except PostroomError as refusal:
@@ -387,7 +387,7 @@ class Interface:
             raise
 
     async def confirm(self, authorization: str, rights: int, need: Need, arguments: Mapping[str, Any]) -> int:
-        """Raise unless a right that was there in a version of them is there still; answers with the version of now."""
+        """Raise unless a right of an earlier version still holds; returns the current version."""
         if self._callers.holds(authorization, rights):
             return rights
         allow = partial(self._callers.require, need=need, arguments=arguments)
@@ -435,7 +435,7 @@ class Interface:
     # --- waiting ---
 
     async def _wait(self, request: Request) -> None:
-        """Give out the next message, or wait for one, while the client is there."""
+        """Deliver the next message, or wait for one while the client is connected."""
         wait = request.arguments.pop("wait", 0.0)
         if not 0 <= wait <= LONG_POLL_SECONDS_MAX:
             raise ArgumentInvalid(argument="wait", why=f"seconds from 0 to {LONG_POLL_SECONDS_MAX:.0f}")
@@ -464,7 +464,7 @@ class Interface:
             gone.cancel()
 
     def _confirm(self, request: Request, arguments: Mapping[str, Any]) -> None:
-        """Raise unless whoever waits may still have what is waited for."""
+        """Raise unless the waiting caller still has the right."""
         authorization, operation = request.headers.get("authorization", ""), request.operation
         allow = partial(self._callers.allow, authorization=authorization, operation=operation, arguments=arguments)
         self._callers.confirm(authorization, request.rights, allow)
@@ -508,7 +508,7 @@ class Interface:
 
 
 async def _changed(armed: asyncio.Event, gone: asyncio.Future[bool], seconds: float) -> bool:
-    """Wait for a change; False if the client has gone, or the time is over."""
+    """Wait for a change; False if the client has disconnected, or the time is over."""
     changed: asyncio.Future[bool] = asyncio.ensure_future(armed.wait())
     try:
         await asyncio.wait([changed, gone], timeout=max(0.0, seconds), return_when="FIRST_COMPLETED")
@@ -526,7 +526,7 @@ def _named(arguments: Mapping[str, Any]) -> str:
 
 
 def _path(scope: Scope) -> str:
-    """The path below where the application is mounted."""
+    """The path below the mount point."""
     path: str = scope["path"]
     return path.removeprefix(scope.get("root_path", "")) or "/"
 

@@ -1,6 +1,6 @@
-"""Who was refused what, for the journal: the first of a kind at once, and then their numbers.
+"""Records refusals in the journal: the first of a kind at once, then counts.
 
-However many are refused, the journal gets a bounded number of lines in a time.
+So the number of lines per time is limited.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOTED = (RightMissing, TokenRefused, TooManyRequests)
 
 
 class Audit:
-    """Collects refusals in the loop of the server, and has them written by a thread."""
+    """Collects refusals in the event loop; a thread writes them."""
 
     def __init__(self, room: Postroom, inside: Inside) -> None:
         self._room = room
@@ -32,7 +32,7 @@ class Audit:
         self._task = asyncio.create_task(self._run())
 
     def note(self, error: PostroomError, who: str) -> None:
-        """One refusal. When there are many kinds of them, the rest are counted together."""
+        """Record a refusal. If there are too many kinds, the rest share one count."""
         verb, object = error.facts.get("verb", "-"), error.facts.get("object", "-")
         refusal = Refusal(who[:100], error.code, str(verb), str(object)[:200])
         if refusal not in self._refused and len(self._refused) >= AUDIT_LINES_MAX - 1:
@@ -54,7 +54,7 @@ class Audit:
                 await self._inside(partial(self._room.access.note_refusals, refused))
 
     async def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining counts."""
         self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task
@@ -62,6 +62,6 @@ class Audit:
 
 
 def address(scope: Any) -> str:
-    """Where a request comes from, without its port."""
+    """The address of a request's client, without the port."""
     client = scope.get("client")
     return f"address {client[0]}" if client else "address unknown"

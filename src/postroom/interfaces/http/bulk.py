@@ -1,4 +1,4 @@
-"""JSON Lines: many messages in one request. Each part of it is a commit, and a line of the answer tells of it."""
+"""JSON Lines: many messages in one request. It is committed in parts, and each commit gives a line of the response."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TOLD = {"key", "queue", "created", "processed", "cause"}
 
 
 class Target(NamedTuple):
-    """Where lines go, for whom, and by which idempotency key; every part of them has one of its own."""
+    """The queue, caller and idempotency key of the lines; every part has a key derived from it."""
 
     room: Postroom
     caller: str
@@ -36,7 +36,7 @@ class Target(NamedTuple):
     key: str | None
 
     def commit(self, drafts: list[_Line], done: int) -> int:
-        """Send what follows so many lines, in one commit; answers with how many are sent by then."""
+        """Send the messages after the first ``done`` in one commit; returns how many are sent by then."""
         key = None if self.key is None else f"{self.caller}//{self.key}//{done}"
         with self.room.store.acting(self.caller):
             unsaid = [unsaid for _, unsaid in drafts]
@@ -45,10 +45,9 @@ class Target(NamedTuple):
 
 
 async def sent(target: Target, receive: Any, inside: Inside, check: Check) -> AsyncIterator[bytes]:
-    """Send what comes, so many lines in one commit; answers after each commit with how far it is.
+    """Send lines as they arrive, in batches; yields the progress after each commit.
 
-    A line that is refused ends it: what the answer tells of is there, and nothing after it. A repetition with the same
-    key sends what was not sent before.
+    A refused line ends it: exactly what was reported is stored. A retry with the same key sends the rest.
     """
     done, number = 0, 0
     drafts: list[_Line] = []
@@ -102,7 +101,7 @@ def _check(number: int, record: dict[str, Any]) -> None:
 async def read(
     browse: Callable[[], Iterable[Message]], inside: Inside, check: Check, *, objects: bool = False
 ) -> AsyncIterator[bytes]:
-    """Messages of a queue, a page at a time."""
+    """Yield messages of a queue, page by page."""
     messages = iter(await inside(browse))
     shape = encoded if objects else document_of
     yield b""

@@ -1,4 +1,4 @@
-"""The calls of a server: a verb of the room, done in the name of whoever asks, with what the request said."""
+"""Calls of a server: a method of the room, called as the user of the token, with arguments from the request."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SENDING = frozenset({"queues.send", "queues.send_many", "queues.distribute"})
 def read(
     operation: Operation, in_path: Mapping[str, str], query: bytes, headers: Mapping[str, str], body: bytes
 ) -> tuple[Operation, dict[str, Any]]:
-    """What is asked for, and with what; a batch of events that is sent is many messages."""
+    """The operation of a request and its arguments. A send of a batch of CloudEvents becomes ``send_many``."""
     if operation.name == "queues.send":
         if cloudevents.media_of(headers) == cloudevents.BATCH:
             named = requests.arguments(operation, in_path, query, headers, b'{"body": ""}')
@@ -46,7 +46,7 @@ def read(
 
 
 def prepare(operation: Operation, arguments: dict[str, Any], caller: Caller, headers: Mapping[str, str]) -> None:
-    """Complete what a request says by what its head says, and by who asks."""
+    """Complete the arguments from headers and the caller."""
     if arguments.get("idempotency_key"):  # each user has keys of their own
         arguments["idempotency_key"] = f"{caller.name}/{arguments['idempotency_key']}"
     body = arguments.get("body")
@@ -72,7 +72,7 @@ def posting(arguments: dict[str, Any], caller: Caller) -> Posting:
 
 
 def called(operation: Operation, arguments: dict[str, Any], caller: Caller) -> Any:
-    """Call the verb in the caller's name."""
+    """Call the method as the caller."""
     room, arguments = caller.room, dict(arguments)
     with room.store.acting(caller.name), acting_with(caller.identity):
         if operation.name == "queues.send_many":
@@ -105,7 +105,7 @@ def _send_many(
     properties: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
 ) -> Any:
-    """The bodies of a request may be texts and JSON side by side."""
+    """Send bodies of a request, where texts and JSON may be mixed."""
     drafts = [
         body
         if isinstance(body, Draft)
@@ -116,7 +116,7 @@ def _send_many(
 
 
 def _with_files(operation: Operation, part: Any, arguments: dict[str, Any]) -> Any:
-    """Only what was sent is read: nobody reads files of this machine from another."""
+    """Load definitions from uploaded texts only: no file of this machine is read."""
     texts, beside = arguments.pop("files"), arguments.pop("beside", {})
     with reading_only({**beside, **texts}):
         result = operation.call(part, {**arguments, "files": [Path(name) for name in texts]})
@@ -127,7 +127,8 @@ def _with_files(operation: Operation, part: Any, arguments: dict[str, Any]) -> A
 
 
 def taking(operation: Operation, arguments: dict[str, Any], caller: Caller) -> Callable[[Deliver], Any]:
-    """What is tried, again and again while a client waits; it is given a function that writes a result."""
+    """A function that tries the operation, called repeatedly while a client waits; it gets a function that delivers the
+    result."""
     room = caller.room
     if operation.name == "consumers.receive_many":
         take = leased(room, arguments, lambda messages: messages)
@@ -155,7 +156,7 @@ def taking(operation: Operation, arguments: dict[str, Any], caller: Caller) -> C
 
 
 def in_sphere(held: HeldSphere, operation: Operation, arguments: dict[str, Any]) -> Callable[[Deliver], Any]:
-    """The same in a sphere, by its thread."""
+    """Like ``taking``, within a sphere, in the sphere's thread."""
 
     def take(deliver: Deliver) -> Any:
         message = held.do(lambda sphere: operation.call(sphere, arguments)).result()
@@ -167,12 +168,12 @@ def in_sphere(held: HeldSphere, operation: Operation, arguments: dict[str, Any])
 
 
 def pause(room: Postroom, queue: tuple[str, ...] | None) -> float:
-    """How long nothing can happen in a queue that wakes nobody: a lease ends, or a message is due."""
+    """Seconds until something happens in a queue without notice: a lease ends, or a message is due."""
     return WAIT_SECONDS_MAX if queue is None else room._parts.leasing.pause(queue)
 
 
 def question(operation: Operation, arguments: Mapping[str, Any], headers: Mapping[str, str]) -> Hashable:
-    """The same for all who wait for the same with the same token, so that one may look for all of them."""
+    """A key that is equal for all who wait for the same with the same token, so that one call serves them all."""
     if operation.name not in TAKING or operation.part == "sphere":
         return None
     return headers.get("authorization", ""), operation.name, repr(sorted(arguments.items()))
@@ -183,7 +184,7 @@ def _one(messages: list[LeasedMessage]) -> Leased:
 
 
 def trace(result: Any) -> list[Header]:
-    """The trace that a message belongs to goes on with it."""
+    """The trace header of a message."""
     message = result if isinstance(result, Message) else getattr(result, "message", None)
     header = message.properties.get(TRACE) if isinstance(message, Message) else None
     if not isinstance(header, str) or not header.isascii() or not header.isprintable():

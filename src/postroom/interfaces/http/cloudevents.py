@@ -1,7 +1,6 @@
-"""CloudEvents 1.0 over HTTP: an event that comes, structured, binary or in a batch, is a message; and back.
+"""CloudEvents 1.0 over HTTP: events (structured, binary, batch) become messages, and back.
 
-The attributes of an event are properties of its message, with ``ce_`` before their names. A message is text: data that
-is none is kept in Base64, and says so.
+Attributes become properties with the prefix ``ce_``. A body is text: binary data is stored as Base64 and marked so.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def _bare(media: str) -> str:
 
 
 def incoming(body: bytes, headers: Mapping[str, str]) -> bytes:
-    """The request of a send, if an event has come; any other request as it is."""
+    """The body of a send if the request has an event; else the body unchanged."""
     media = media_of(headers)
     if media == STRUCTURED:
         return as_json(_send(_event(body, "body")))
@@ -82,7 +81,7 @@ def _refusing() -> Iterator[None]:
 
 
 def batch(body: bytes) -> list[Draft]:
-    """The messages of a batch of events: all of them are sent, or none."""
+    """The messages of a batch of events, sent all or none."""
     events = requests.parsed(body)
     if not isinstance(events, list):
         raise RequestInvalid(where="body", why="a batch is a list of events")
@@ -106,7 +105,7 @@ def _event(body: bytes, where: str) -> dict[str, Any]:
 
 
 def _data(body: bytes, media: str) -> dict[str, Any]:
-    """The data of an event whose body is not an event itself; an empty one is none."""
+    """The data of a binary-mode event; an empty body is no data."""
     if not body:
         return {}
     if _is_json(media):
@@ -129,7 +128,7 @@ def _charset(media: str) -> str:
 
 
 def _is_json(media: str) -> bool:
-    """What has no type is JSON."""
+    """Whether data is JSON; without a media type it is."""
     bare = _bare(media)
     return not bare or bare.endswith(("/json", "+json"))
 
@@ -167,7 +166,7 @@ def _base64(text: Any) -> str:
 
 
 def outgoing(result: Any, headers: Mapping[str, str], more: list[Header]) -> bytes | None:
-    """The answer as an event, or as a batch of them, if the client accepts that; ``more`` gets its headers."""
+    """The response as an event or a batch, if the client accepts that; its headers go into ``more``."""
     accepted = headers.get("accept", "")
     if isinstance(result, (Received, Leased)) and result.message is not None:
         if STRUCTURED in accepted:
@@ -187,7 +186,7 @@ def outgoing(result: Any, headers: Mapping[str, str], more: list[Header]) -> byt
 
 
 def event_of(message: Message) -> dict[str, Any]:
-    """A message as an event: with the attributes that it came with, or with our own."""
+    """A message as an event, with the attributes that it came with, or with our own."""
     event = _attributes(message)
     if message.properties.get(_IS_BINARY):
         event["data_base64"] = message.body
@@ -219,7 +218,7 @@ def _attributes(message: Message) -> dict[str, Any]:
 
 
 def _is_without_data(message: Message) -> bool:
-    """Whether an event came without data; a message of ours has data, if only an empty text."""
+    """Whether an event came without data. Our own messages always have data, even if empty."""
     return not message.body and _PREFIX + "specversion" in message.properties
 
 

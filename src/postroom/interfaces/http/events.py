@@ -1,7 +1,7 @@
-"""What changes in a room, for those who wait for it: one thread listens, and every follower is told from there.
+"""Changes of a room for waiting clients: one thread listens and notifies all followers.
 
-A follower has a queue of bounded length. One that does not read is cut off, and continues where it was by the number of
-the last event it has.
+A follower has a queue of limited length. One that does not read is disconnected, and resumes by the number of its last
+event.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Inside = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 class Changes:
-    """Wakes everyone who waits for a change of the room, in the loop of the server."""
+    """Wakes everything that waits for a change of the room, in the event loop."""
 
     def __init__(self, room: Postroom, changed: Callable[[], object]) -> None:
         self._room = room
@@ -58,18 +58,18 @@ class Changes:
                 return
 
     def _is_usable(self) -> bool:
-        """Whether the room still has its database; a server that nobody asks anything finds it out here."""
+        """Whether the room still has its database; an idle server notices it here."""
         with suppress(StoreError):
             self._room.store.read(lambda tx: None)
         return not self._room.store.stopped
 
     def wake(self) -> None:
-        """Wake them all; in the loop."""
+        """Wake all; called in the loop."""
         waiting, self._next = self._next, asyncio.Event()
         waiting.set()
 
     def arm(self) -> asyncio.Event:
-        """Is set at the next change; taken before looking, so that no change falls in between."""
+        """An event that is set at the next change. Take it before looking, so that no change is missed."""
         return self._next
 
     def close(self) -> None:
@@ -97,11 +97,11 @@ class Tail:
 
     @property
     def followers(self) -> int:
-        """How many follow."""
+        """The number of followers."""
         return len(self._followers)
 
     def _after(self, after: int) -> list[Event]:
-        """Events, and then the rights: what was taken back before an event is known when it is given out."""
+        """The next events, then the rights: a revoked right is known before its event is sent."""
         events = self._journal.after(after)
         if events:
             self._refresh()
@@ -120,7 +120,7 @@ class Tail:
         return events
 
     async def _newest(self) -> int:
-        """The number of the last event, looked for after this was called; once for all who wait for it."""
+        """The newest event number; concurrent callers share one read."""
         if self._look is None:
             self._look = asyncio.create_task(self._look_for_newest())
         return await asyncio.shield(self._look)
@@ -161,9 +161,9 @@ class Tail:
         follower.put_nowait(None)
 
     async def follow(self, after: int | None, gone: asyncio.Future[bool] | None = None) -> AsyncIterator[Event | None]:
-        """Events behind a number, and then as they come; None now and then, so that a dead connection is noticed.
+        """Events after a number, then new ones; None now and then, to detect dead connections.
 
-        It ends when the follower has ``gone``.
+        Ends when ``gone`` is done.
         """
         mine: asyncio.Queue[Event | None] = asyncio.Queue(FOLLOWER_EVENTS_MAX)
         if gone is not None:
@@ -191,7 +191,7 @@ class Tail:
             self._followers.discard(mine)
 
     async def _heard(self, mine: asyncio.Queue[Event | None], seen: int) -> AsyncIterator[Event | None]:
-        """What the tail tells a follower, until it is cut off: then it has missed something, or has gone."""
+        """Yield what the tail puts into a follower's queue, until it is disconnected."""
         while True:
             try:
                 async with asyncio.timeout(FOLLOW_PING_SECONDS):  # without a task of its own
@@ -206,7 +206,7 @@ class Tail:
                 yield next_event
 
     def end(self) -> None:
-        """Nobody follows any more: whoever does is told so, as if there were nothing more."""
+        """End all followers as if there were no more events."""
         self._ended = True
         for follower in list(self._followers):
             self._cut_off(follower)
@@ -216,7 +216,7 @@ class Tail:
 
 
 def written(event: Event | None, document: dict[str, Any] | None = None) -> bytes:
-    """An event as a server-sent one; its id is its number in the journal."""
+    """An event as a server-sent event; its id is its journal number."""
     if event is None:
         return _PING
     text = as_json(event.as_dict() if document is None else document)

@@ -1,4 +1,4 @@
-"""A message on its way to a client: it is received for good when it was written, and else back in its place."""
+"""Delivery of a message to a client: the receive is committed after the write, and rolled back if it fails."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ OBSTACLES = (QueueHeld, QueueLocked, QueueFull)
 
 
 class HandOver:
-    """``attempt`` is called in a thread, and may be called again while there is nothing to hand over.
+    """``attempt`` runs in a thread, repeatedly while there is nothing to deliver.
 
-    ``take`` is given a function that writes a result to the client, and raises if that is not possible.
-    ``confirm`` raises if the client may no longer have it; it is asked before every attempt but the first.
+    ``take`` gets a function that writes the result to the client, and raises if that fails. ``confirm`` raises if the
+    client has lost the right; it is called before every attempt but the first.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class HandOver:
             self.outcome = obstacle
 
     def nothing(self) -> Any:
-        """What is said if there was nothing to the end."""
+        """The response if nothing came."""
         if isinstance(self.outcome, OBSTACLES):
             raise self.outcome
         return self.outcome
@@ -70,7 +70,10 @@ class HandOver:
 
 
 def leased(room: Postroom, arguments: dict[str, Any], result: Callable[[list[LeasedMessage]], Any]) -> Any:
-    """Lease messages for a client: who ends a lease shows its number. What cannot be written is given back."""
+    """Lease messages for a client, which ends a lease by its number.
+
+    If the response cannot be written, they are released.
+    """
 
     def take(deliver: Deliver) -> Any:
         options = {"lease": True, "count": 1} | {name: value for name, value in arguments.items() if name != "queue"}

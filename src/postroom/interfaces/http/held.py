@@ -1,4 +1,4 @@
-"""Spheres that a server holds for clients: each has a thread, which lives as long as its owner shows signs of life."""
+"""Spheres held for clients: each has a thread, which lives while the client sends heartbeats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Work = tuple[Callable[[Sphere], Any], "Future[Any]"]
 
 
 class HeldSphere:
-    """A sphere of a client. All that is done in it is done by its thread, so that its heart beats as one's own."""
+    """A client's sphere. All its operations run in its thread, which also keeps its heartbeat."""
 
     def __init__(self, room: Postroom, by: str, options: dict[str, Any]) -> None:
         self.by = by
@@ -39,11 +39,11 @@ class HeldSphere:
 
     @property
     def seconds(self) -> float:
-        """The longest time between two signs of life."""
+        """The longest allowed time between two requests of the client."""
         return float(self._options.get("heartbeat", HEARTBEAT_SECONDS))
 
     def do(self, work: Callable[[Sphere], Any]) -> Future[Any]:
-        """Have its thread do something; that is a sign of life, too."""
+        """Run work in its thread; counts as a heartbeat."""
         future: Future[Any] = Future()
         self._seen = monotonic()
         self._work.put((work, future))
@@ -52,17 +52,17 @@ class HeldSphere:
         return future
 
     def heartbeat(self) -> str:
-        """A sign of life of its owner; answers with the state of the sphere."""
+        """A heartbeat of the client; returns the state of the sphere."""
         self._seen = monotonic()
         return self._sphere.state
 
     def commit(self) -> str:
-        """Commit: wait for the conditions, let everything take effect; or else abort. Its state is told."""
+        """Commit when the conditions hold, else abort; returns the state."""
         self._sphere.commit()
         return COMMITTED
 
     def let_go(self, why: str) -> None:
-        """Its owner has gone: it is aborted, unless it has ended."""
+        """The client has gone: abort, unless the sphere has ended."""
         self._silence = why
         self._work.put(None)
 
@@ -84,7 +84,7 @@ class HeldSphere:
                 self._end()
 
     def _next(self, seconds: float) -> bool:
-        """Do what is asked for next; False if the owner has been silent for too long, or has gone."""
+        """Run the next operation; False if the client was silent for too long, or has gone."""
         left = self._seen + seconds - monotonic()
         if left <= 0:
             self._silence = f"its owner gave no sign of life for {seconds:g} s"
@@ -123,7 +123,7 @@ class HeldSphere:
 
 
 class HeldSpheres:
-    """All that a server holds, by their ids."""
+    """All spheres that a server holds, by id."""
 
     def __init__(self) -> None:
         self._held: dict[str, HeldSphere] = {}
@@ -141,7 +141,7 @@ class HeldSpheres:
         return held
 
     def find(self, room: Postroom, by: str, id: str) -> HeldSphere:
-        """That of a client; raises if it has ended, or is another's."""
+        """The sphere of a client; raises if it has ended, or belongs to another."""
         held = self._held.get(id)
         if held is not None and held.by == by and not held.ended:
             return held
@@ -150,7 +150,7 @@ class HeldSpheres:
         raise SphereOver(sphere=id, state=shown.state, reason=f" ({why})" if why else "")
 
     def let_go(self, id: str) -> None:
-        """It was aborted from outside: its thread has nothing more to do."""
+        """End the thread of a sphere that was aborted from outside."""
         held = self._held.pop(id, None)  # whoever asks for it now is told why
         if held is not None:
             held.let_go("it was aborted")

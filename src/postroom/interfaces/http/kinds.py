@@ -1,4 +1,4 @@
-"""What a parameter of an operation may be: how it is written in JSON, read back, and described in OpenAPI."""
+"""Kinds of parameters of operations: how they are written in JSON, parsed, and described in OpenAPI."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Schema = dict[str, Any]
 
 @dataclass(frozen=True)
 class Kind:
-    """``read`` is given what JSON has, or the text of a query, and raises ``ValueError`` with what it should be."""
+    """``read`` gets the JSON value or the query text, and raises ``ValueError`` with what is expected."""
 
     schema: Schema
     read: Callable[[Any], Any]
@@ -110,7 +110,7 @@ def _files(value: Any) -> dict[str, str]:
 
 
 def _beside(value: Any) -> dict[str, str]:
-    """Files that others name, by their paths from there."""
+    """Texts of files that other files refer to, by relative path."""
     files = _object(value)
     if not all(isinstance(text, str) for text in files.values()):
         raise ValueError("an object with the text of each file by its path is expected")
@@ -178,7 +178,7 @@ _COMPENSATION = {"body", "queue", "format", "type", "properties"}
 
 
 class EndedLease:
-    """A lease by its number, to be ended with others."""
+    """A lease given by number, to be ended with others."""
 
     def __init__(self, lease: int) -> None:
         self.lease = lease
@@ -230,7 +230,10 @@ _LISTS = (list, Sequence, Iterable, tuple)
 
 
 def kind_of(name: str, hint: Any, *, several: bool = False) -> Kind | None:
-    """How a parameter is said, by its annotation; None if it cannot be, as a function. ``several``: it is spread."""
+    """The kind of a parameter from its annotation; None if it cannot be sent, like a function.
+
+    ``several``: it is variadic.
+    """
     kinds = [
         alternative
         for alternative in _alternatives(hint)

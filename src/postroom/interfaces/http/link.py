@@ -1,4 +1,4 @@
-"""The connection of a client to a server: one request for a call, its answer, and what is said if none comes."""
+"""The client's connection to a server: requests, responses, and errors if there is no response."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _KEPT = 100  # connections that are kept for the next request
 
 
 class RemoteVerbs(Protocol):
-    """Operations of a server by their names, as leases and spheres ask for them."""
+    """Operations of a server by name, for leases and spheres."""
 
     def verb(self, name: str, _wait: float = 0.0, /, **given: Any) -> Any: ...
     def waiting(self, name: str, arguments: Mapping[str, Any], wait: float | None) -> Any: ...
 
 
 class Link:
-    """``objects`` makes what a room returns of what a server answers."""
+    """``objects`` turns responses into the objects that a room returns."""
 
     objects: Objects
 
@@ -63,12 +63,12 @@ class Link:
 
     @cached_property
     def _waiting(self) -> httpx.AsyncClient:
-        """For those who wait in a loop: as many at a time as there are tasks."""
+        """The client for asyncio, with as many connections as there are waiting tasks."""
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=_KEPT)
         return httpx.AsyncClient(**self._options, limits=limits)
 
     def close(self) -> None:
-        """Close the connections; that of a request which is under way is closed after it."""
+        """Close the connections; one in use is closed after its request."""
         with self._lock:
             self._closed.set()
             idle = not self._under_way
@@ -77,7 +77,7 @@ class Link:
 
     @contextmanager
     def _used(self) -> Iterator[httpx.Client]:
-        """The client for one request. It closes no connection that is being made: whoever makes it would lose it."""
+        """The client for one request. It is not closed while a connection is being opened."""
         with self._lock:
             if self._closed.is_set():
                 raise StoreStopped(why="it was closed")
@@ -92,12 +92,12 @@ class Link:
                 self._client.close()
 
     async def aclose(self) -> None:
-        """Close the connections of those who wait in a loop."""
+        """Close the connections of the asyncio client."""
         if "_waiting" in self.__dict__:
             await self._waiting.aclose()
 
     def call(self, operation: Operation, arguments: Mapping[str, Any], wait: float = 0.0) -> Any:
-        """Have a server do an operation; what it answers is what the verb of a room returns."""
+        """Have the server run an operation; returns what the method of a room returns."""
         asking = _Asking(self, operation, arguments, wait)
         while True:
             try:
@@ -110,7 +110,7 @@ class Link:
                 return self.objects.decoded(document(response)["result"])
 
     async def ask(self, operation: Operation, arguments: Mapping[str, Any], wait: float = 0.0) -> Any:
-        """The same in a loop, without a thread that waits."""
+        """Like ``call``, for asyncio."""
         asking = _Asking(self, operation, arguments, wait)
         while True:
             try:
@@ -122,7 +122,7 @@ class Link:
                 return self.objects.decoded(document(response)["result"])
 
     def pieces(self, path: str) -> Iterator[bytes]:
-        """What a server gives out, as it comes."""
+        """The response of a path in pieces, as they arrive."""
         try:
             with self._used() as client, client.stream("GET", self.url + path) as response:
                 if response.status_code != 200:
@@ -133,7 +133,7 @@ class Link:
             self.fail(path, error, asked=True)
 
     def lines(self, path: str) -> Iterator[Any]:
-        """Objects, one on each line, as they come."""
+        """The objects of a response with one per line, as they arrive."""
         rest = b""
         for piece in self.pieces(path):
             *lines, rest = (rest + piece).split(b"\n")
@@ -144,7 +144,8 @@ class Link:
                 yield self.objects.decoded(told)
 
     def fail(self, what: str, error: httpx.TransportError, *, asked: bool) -> NoReturn:
-        """A question can be asked again; what was to be changed may be changed, unless nobody was there to hear."""
+        """Raise the right error: a read can be retried; a change may have happened, unless the server was not
+        reached."""
         why = str(error) or type(error).__name__
         if isinstance(error, httpx.LocalProtocolError):
             raise RequestInvalid(where=what, why=f"it cannot be asked for: {why}") from None
@@ -154,7 +155,7 @@ class Link:
 
 
 class _Asking:
-    """One call of an operation: what is asked for, and how often. What may be done twice is repeated."""
+    """One call of an operation with its retries. Only what may be done twice is repeated."""
 
     def __init__(self, link: Link, operation: Operation, arguments: Mapping[str, Any], wait: float) -> None:
         path, query, body, headers = request(operation, arguments)
@@ -171,19 +172,19 @@ class _Asking:
         }
 
     def fail(self, error: httpx.TransportError) -> None:
-        """No answer has come; raises if it was the last attempt."""
+        """Note an attempt without a response; raises after the last one."""
         self._left -= 1
         if not self._left:
             self._link.fail(self._operation.name, error, asked=self._operation.method == "GET")
 
     def is_answered(self, response: httpx.Response) -> bool:
-        """Whether it is the answer that counts."""
+        """Whether this response is final."""
         self._left -= 1
         return response.status_code != 503 or not self._left
 
 
 def _header(name: str, value: str) -> bytes:
-    """A text as a header has it, in UTF-8. Blanks around it would be lost on the way, and so it would be another."""
+    """A header value in UTF-8; raises for leading or trailing blanks, which would be lost."""
     if value != value.strip() or not is_text(value):
         raise ArgumentInvalid(argument=name.replace("_", " "), why="through a server: text without blanks around it")
     return value.encode()
@@ -226,7 +227,7 @@ def document(response: httpx.Response) -> Any:
 
 
 def _trusted(scheme: str) -> ssl.SSLContext | bool:
-    """Whose certificates count. They take a moment to read, and without TLS nobody asks for them: then none do."""
+    """The trusted certificates; not loaded without TLS, because that takes a moment."""
     if scheme == "http":
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     authority = os.environ.get("POSTROOM_CA")

@@ -1,4 +1,4 @@
-"""What a server logs: one line for each event, as text or as JSON. No body, no token, no password is ever among it."""
+"""What a server logs: one line for each event, as text or as JSON. It never contains a body, a token or a password."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class JsonLines(logging.Formatter):
 
 
 class TextLines(logging.Formatter):
-    """One line for each event: what others have written may contain no line of its own."""
+    """One line per event, with line breaks in foreign text escaped."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  logging chose the name
         return super().formatMessage(record).replace("\n", "\\n").replace("\r", "\\r")
 
 
 def configure(form: str) -> None:
-    """Log to standard error; as JSON every request is a line, as text only what an operator should see."""
+    """Log to standard error; as JSON every request, as text only what an operator should see."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else TextLines("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.WARNING)

@@ -1,6 +1,6 @@
-"""Those who wait for a message look again after a change: a few at a time, and one for all who ask the same.
+"""Clients that wait for a message look again after a change: a few at a time, and one for all with the same request.
 
-However many wait, whoever comes with something new is not behind them all.
+So new requests do not queue behind all waiting ones.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from postroom.limits import WAITERS_LOOK_AT_ONCE
 
 
 class Quiet(NamedTuple):
-    """Nothing was there, and nothing happens before a time, unless something changes."""
+    """The result of a look: nothing there, and nothing due before a time, unless something changes."""
 
     until: float  # by the monotonic clock
     outcome: Any
 
 
 class Looks:
-    """What was looked for since the last change, and not found."""
+    """The looks since the last change that found nothing."""
 
     def __init__(self, pool: Executor) -> None:
         self.turn = asyncio.Semaphore(WAITERS_LOOK_AT_ONCE)
@@ -31,11 +31,11 @@ class Looks:
         self._found: dict[Hashable, Quiet] = {}
 
     async def one(self, work: Callable[[], Any]) -> Any:
-        """Have a thread look, in a turn: so what waits for a thread is bounded."""
+        """Run a look in a thread, in turn, so that few threads wait."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     async def quiet(self, question: Hashable, since: asyncio.Event, pause: Callable[[], float], outcome: Any) -> Quiet:
-        """Note that nothing was there, by a look that began after ``since`` was armed."""
+        """Note that a look found nothing; it began after ``since`` was armed."""
         found = Quiet(monotonic() + await self.one(pause), outcome)
         if self._since is not since:
             self._since, self._found = since, {}
@@ -44,5 +44,5 @@ class Looks:
         return found
 
     def known(self, question: Hashable, since: asyncio.Event) -> Quiet | None:
-        """What somebody has noted who has asked the same since then."""
+        """The noted result of the same request since then."""
         return self._found.get(question) if self._since is since else None

@@ -1,6 +1,7 @@
-"""Numbers about a room and its server, as Prometheus reads them. Nothing in them is what a message says.
+"""Metrics of a room and its server for Prometheus.
 
-``METRICS`` has them all. The dashboard in ``deploy/`` and the tests are held against it.
+They contain nothing of messages. ``METRICS`` lists all; the dashboard in ``deploy/`` and the tests are checked against
+it.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class Histogram:
 
 
 class Measured:
-    """What a server has counted since it began. Requests are counted in its loop, commits in its thread."""
+    """Counters of a server since its start. Requests are counted in its loop, commits in its thread."""
 
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, int]] = Counter()
@@ -109,7 +110,7 @@ class Measured:
 
 
 class Numbers:
-    """The text of ``/metrics``. Steps are those that were seen from one look to the next."""
+    """The text of ``/metrics``. Engine steps are counted from one scrape to the next."""
 
     def __init__(self, room: Postroom, measured: Measured) -> None:
         self._room = room
@@ -120,7 +121,7 @@ class Numbers:
         self._step_messages = Histogram(SIZES)
 
     def text(self, *, waiting: int, followers: int) -> bytes:
-        """In a thread; the room is looked at once for each."""
+        """The text, made in a thread; reads the room once per call."""
         with self._lock:
             overview = self._room.operations.overview(self._before)
             self._note_steps(overview)
@@ -199,7 +200,7 @@ _Value = tuple[str, Mapping[str, str], float | Histogram]
 
 
 def _bounded(queues: Iterable[QueueSeen]) -> Iterator[QueueSeen]:
-    """The first so many queues by name, and the sum of all others."""
+    """The first queues by name up to a limit, and the sum of all others."""
     named = sorted(queues, key=lambda queue: queue.name)
     yield from named[:MEASURED_QUEUES_MAX]
     rest = named[MEASURED_QUEUES_MAX:]

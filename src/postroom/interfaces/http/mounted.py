@@ -1,7 +1,7 @@
-"""The gateways of a room below a path of its server, /incoming: what partners post, beside what users ask for.
+"""The gateways of a room below a path of its server, /incoming: for partners, beside the operations for users.
 
-A gateway that knows its sender by a token, a signature or a policy checks that itself. Any other is open to users who
-may send to its queue: by their token of the server, and by grant.
+A gateway with a token, a signature or a policy checks that itself. Any other accepts users with the right to send to
+its queue, by their server token.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Allow = Callable[[str, str], Awaitable[None]]
 
 
 class Mounted:
-    """Begins with the first request to a gateway: most servers never have one."""
+    """Starts with the first request to a gateway, because most servers have none."""
 
     def __init__(self, room: Postroom, allow: Allow) -> None:
         self._room = room

@@ -1,7 +1,7 @@
-"""The objects of a room in JSON, with nothing left out: what a server tells the client of this package, and back.
+"""The objects of a room in JSON, without loss, between a server and the client of this package.
 
-Other clients are told documents, in the words of the command line. An object is known by the module and name of its
-class, and only classes of the modules that are named here are made of what a server says.
+Other clients get documents, as on the command line. An object is identified by module and name of its class, and only
+classes of the modules listed here are decoded.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ _SPECIAL: dict[type, tuple[str, Callable[[Any], Any]]] = {  # the first that fit
 
 
 class Objects:
-    """Makes objects of what a server has told; a leased message is ended by ``leasing``."""
+    """Decodes objects of a server; leased messages end their leases through ``leasing``."""
 
     def __init__(self, leasing: Any, bind: Callable[[Message], Message]) -> None:
         self._leasing = leasing

@@ -1,4 +1,4 @@
-"""OpenAPI 3.1 of the table of operations. What a document may say is the vocabulary of the command line."""
+"""OpenAPI 3.1 of the table of operations. The schemas of documents come from the vocabulary of the command line."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def text() -> bytes:
 
 
 def identifier(operation: Operation) -> str:
-    """One verb may have several paths: with and without a queue."""
+    """An operation's id; one method may have several paths, with and without a queue."""
     inside = [parameter.name for parameter in operation.parameters if parameter.where == "path"]
     same = [other for other in OPERATIONS if other.name == operation.name]
     return f"{operation.name}.{'.'.join(inside) or 'all'}" if len(same) > 1 else operation.name
@@ -108,7 +108,7 @@ def _described(operation: Operation) -> dict[str, Any]:
 
 
 def _needed(needs: Sequence[Need]) -> str:
-    """Which rights it needs, and for what."""
+    """The rights that it needs, in words."""
     objects = {None: "", "?": " anything"}
     needed = [f"{need.verb}{objects.get(need.of, f' {need.of}')}" for need in needs]
     return f"Needs the right to {', and to '.join(needed)}."
@@ -152,7 +152,7 @@ def _body(inside: list[Parameter]) -> dict[str, Any]:
 
 
 def _schema(parameter: Parameter) -> dict[str, Any]:
-    """None is the same as not to say it, or says something by itself."""
+    """The schema of a parameter. None means the default, unless it has a meaning of its own."""
     schema = parameter.kind.schema
     if not schema or (parameter.required and not parameter.nullable):
         return schema
@@ -166,7 +166,7 @@ def _example(inside: list[Parameter], operation: Operation) -> dict[str, Any]:
 
 
 def _answer(operation: Operation) -> dict[str, Any]:
-    """A document in the vocabulary, with the names that this one always has."""
+    """The schema of a response: the vocabulary, with the members that it always has."""
     names = ["status", *operation.answer.every]
     return {"allOf": [{"$ref": _DOCUMENT}], "required": names}
 
@@ -176,7 +176,7 @@ _DOCUMENT = "#/components/schemas/document"
 
 @cache
 def vocabulary() -> dict[str, Any]:
-    """The schemas of every name that a document may have: each means one thing, and has one type, in all of them."""
+    """The schemas of every member that a document may have: each has one meaning and one type everywhere."""
     names = json.loads(files("postroom.interfaces.http").joinpath("vocabulary.json").read_text("utf-8"))
     schemas: dict[str, Any] = {f"name.{name}": _referring(schema) for name, schema in names.items()}
     properties = {name: {"$ref": f"#/components/schemas/name.{name}"} for name in names}
@@ -185,7 +185,7 @@ def vocabulary() -> dict[str, Any]:
 
 
 def _referring(schema: Any) -> Any:
-    """The same schema with references into this document."""
+    """The schema with references into this document."""
     if isinstance(schema, list):
         return [_referring(part) for part in schema]
     if not isinstance(schema, dict):

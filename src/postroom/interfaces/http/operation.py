@@ -1,6 +1,6 @@
-"""An operation of a server: a verb of a part of the room, at a path, for those who have a right.
+"""An operation of a server: a method of a part of the room, at a path, for users with a right.
 
-What it takes is what the signature of the verb says, so that a row of the table says nothing twice.
+Its parameters come from the method's signature, so that a row of the table repeats nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ANY = "?"
 class Need(NamedTuple):
     """A right that an operation needs, and the parameter that names its object.
 
-    None means everything; ``?`` means that the right to anything is enough, for what is one's own.
+    None means everything; ``?`` means that the right to any object is enough, for things of the user's own.
     """
 
     verb: str
@@ -48,7 +48,8 @@ class Need(NamedTuple):
 
 @dataclass(frozen=True)
 class Operation:
-    """``rights`` are verbs of grants, each with ``:`` and the parameter that names its object, if it is another."""
+    """``rights`` are verbs of grants, each with ``:`` and the parameter that names its object, unless it is the usual
+    one."""
 
     name: str
     method: str
@@ -73,7 +74,7 @@ class Operation:
 
     @property
     def right(self) -> str:
-        """The first that is needed."""
+        """The first right that it needs."""
         return self.needs[0].verb
 
     @property
@@ -111,7 +112,7 @@ class Operation:
                 yield Parameter("beside", BESIDE, rest)
 
     def _taken(self) -> Iterator[tuple[str, Kind, bool, bool]]:
-        """What the verb takes, as far as it can be said in JSON."""
+        """The parameters of the method that can be sent as JSON."""
         hints = parameter_types(self.function)
         for name, parameter in list(self.signature.parameters.items())[1:]:
             hint = hints.get(name, Any)
@@ -125,7 +126,7 @@ class Operation:
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """A queue may be a path; any other name has no slash."""
+        """A regular expression for the path. A queue may have slashes; other names have none."""
         return re.compile(re.sub(r"\\\{(\w+)\\\}", group_of, re.escape(self.path)))
 
     @property
@@ -133,7 +134,7 @@ class Operation:
         return (inspect.getdoc(self.function) or "").split("\n\n")[0].replace("\n", " ").replace("``", "`")
 
     def call(self, part: Any, arguments: Mapping[str, Any]) -> Any:
-        """Call the verb; what it takes by position is spread, and so is what it takes by any name."""
+        """Call the method; variadic parameters are unpacked."""
         named, positional = dict(arguments), []
         kinds = {name: parameter.kind for name, parameter in self.signature.parameters.items()}
         spread = next((name for name, kind in kinds.items() if kind is inspect.Parameter.VAR_POSITIONAL), None)
@@ -158,7 +159,7 @@ def _need(word: str, names: list[str]) -> Need:
 
 
 def _named(name: str, hint: Any, signature: inspect.Signature) -> Iterator[tuple[str, Kind, bool, bool]]:
-    """What is taken by any name: the names that a dictionary of types has, or an object."""
+    """The parameters taken by keyword: the keys of a TypedDict, or one object."""
     if get_origin(hint) is Unpack:
         for key, hinted in get_type_hints(get_args(hint)[0]).items():
             kind = kind_of(key, hinted)

@@ -1,8 +1,8 @@
 """Every operation of a server, in one table: from it come the routes, OpenAPI, the remote client and the tests.
 
-A row names a verb of a part of the room, its method and path, the rights that it needs, what its document says, and
-an example. What it takes is what the verb takes. An operation that is added here is served, described, called by the
-client and held against the rights of everyone.
+A row names a verb of a part of the room, its HTTP method and path, the rights that it needs, the members of its
+document, and an example. Its parameters are those of the verb. An operation that is added here is served, documented,
+available in the client, and tested for rights.
 """
 
 from __future__ import annotations

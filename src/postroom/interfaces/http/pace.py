@@ -1,4 +1,4 @@
-"""How fast someone may ask: a bucket of requests for each of them, which fills again with time."""
+"""Rate limits: a token bucket for each caller."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Pace:
         self._left: dict[str, tuple[float, float]] = {}  # who: how many are left, and when that was
 
     def take(self, who: str) -> None:
-        """One more request; raises if it is one too many, with the time after which there is room again."""
+        """Count a request; raises with the time to wait if the bucket is empty."""
         left = self._now(who) - 1
         if left < 0:
             self._refuse(who, left)
@@ -28,7 +28,7 @@ class Pace:
         self._left[who] = (left, self._clock())
 
     def check(self, who: str) -> None:
-        """Raise if there is no room for another one; counts nothing."""
+        """Raise if the bucket is empty; counts nothing."""
         left = self._now(who) - 1
         if left < 0:
             self._refuse(who, left)
@@ -41,7 +41,7 @@ class Pace:
         raise TooManyRequests(who=who, seconds=max(1, int(-left / self._rate + 0.999)))
 
     def _forget(self) -> None:
-        """Whoever has a full bucket needs none; if all are in use, the one that was used first is forgotten."""
+        """Remove full buckets; if all are in use, the oldest one."""
         self._left = {who: known for who, known in self._left.items() if self._now(who) < self._burst}
         if len(self._left) >= PACES_KNOWN_MAX:
             self._left.pop(next(iter(self._left)))

@@ -1,4 +1,4 @@
-"""The description of a server as pages: what it can do, for people. They need nothing from anywhere else."""
+"""The documentation of a server as HTML pages, which load nothing from elsewhere."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Plain sends, whose cost counts: of someone who has sent to this queue before, and asks for nothing unusual.
+"""The fast path for plain sends: the caller has sent to this queue before, and uses no special options.
 
-What they do is what any other request does, in fewer calls; a test compares the two.
+The result is the same as for other requests; a test compares the two.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _CREATED: tuple[Header, ...] = ((b"content-type", b"application/json"), *SAFE)
 
 
 class PlainSend(NamedTuple):
-    """A send whose caller and queue are known, and allowed."""
+    """A send whose caller and queue are known and authorised."""
 
     caller: Caller
     queue: tuple[str, ...]
     receipt: str | None  # the idempotency key, under the caller's name
 
     def posting(self, body: bytes) -> Posting | None:
-        """What is sent, if the request says a text and nothing else."""
+        """What is sent, if the request has only a text body."""
         document = requests.parsed(body) if body else None
         text = document.get("body") if isinstance(document, dict) and len(document) == 1 else None
         if not isinstance(text, str):
@@ -47,7 +47,7 @@ class PlainSend(NamedTuple):
 
 
 def find(scope: Mapping[str, Any], path: str, callers: Callers) -> PlainSend | None:
-    """The plain send of a request; None if it has to go the long way."""
+    """The plain send of a request; None if it needs the general path."""
     if scope["method"] != "POST" or len(path) > _PATH_CHARS_MAX:
         return None
     queue = queue_of(path)
@@ -80,7 +80,7 @@ def queue_of(path: str) -> tuple[str, ...] | None:
 
 
 async def answer(send: Send, sent: Sent) -> None:
-    """Tell the key of a message that was sent."""
+    """Respond with the key of the sent message."""
     body = f'{{"status": "{sent.status}", "key": "{sent.key}"}}'.encode()
     length = (b"content-length", str(len(body)).encode())
     await send({"type": "http.response.start", "status": 201, "headers": [*_CREATED, length]})

@@ -61,7 +61,7 @@ def problem(error: PostroomError) -> tuple[int, bytes]:
 
 
 def headers_of(error: PostroomError) -> list[tuple[bytes, bytes]]:
-    """What the head of an answer says of an error."""
+    """The response headers of an error."""
     more = [(b"content-type", MEDIA_TYPE.encode())]
     if isinstance(error, errors.TokenRefused):
         more.append((b"www-authenticate", b"Bearer"))
@@ -73,7 +73,7 @@ def headers_of(error: PostroomError) -> list[tuple[bytes, bytes]]:
 
 
 def retry_after(error: errors.TooManyRequests) -> tuple[bytes, bytes]:
-    """The header that says when to come again, in whole seconds that are long enough."""
+    """The Retry-After header, in whole seconds, rounded up."""
     return b"retry-after", str(max(1, ceil(error.facts["seconds"]))).encode()
 
 
@@ -86,7 +86,7 @@ def _plain(value: Any) -> Any:
 
 
 def error_of(document: Mapping[str, Any]) -> PostroomError:
-    """The error that a server has told of; one that this version does not know is told in the words of the server."""
+    """The error of a server's document; one that this version does not know keeps the server's text."""
     kind = _KINDS.get(str(document.get("code")))
     facts = document.get("facts")
     try:

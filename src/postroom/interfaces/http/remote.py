@@ -1,6 +1,6 @@
 """A room behind a server, with the parts of an open room: every verb of the table of operations is a request.
 
-What the table does not have cannot be done through a server, and says so.
+A method that is not in the table raises ``NotRemote``.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _PREPARED: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 class RemoteParts:
-    """What parts of a local room work with; what a remote one has not is told to whoever reaches for it."""
+    """What the parts of a local room need; raises ``NotRemote`` for what a remote room lacks."""
 
     def __init__(self, link: Link) -> None:
         self.link = link
@@ -81,26 +81,26 @@ class RemoteParts:
         raise NotRemote(what=caller.f_code.co_name if caller is not None else name)
 
     def call(self, name: str, here: Any, given: tuple[Any, ...], named: Mapping[str, Any], **more: Any) -> Any:
-        """Call a verb of a part, as its signature says, and as an operation has it."""
+        """Call a method of a part with its arguments, as an operation."""
         operation, arguments = operation_of(name, here, given, named, more)
         return self.link.call(operation, arguments, arguments.get("wait") or arguments.get("timeout") or 0.0)
 
     async def ask(self, name: str, arguments: Mapping[str, Any], wait: float = 0.0) -> Any:
-        """Do an operation with what it takes by name, in a loop."""
+        """Call an operation with named arguments, for asyncio."""
         return await self.link.ask(_BY_NAME[name][0], arguments, wait)
 
     async def ask_call(self, name: str, here: Any, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
-        """Call a verb of a part as ``call`` does, in a loop."""
+        """Like ``call``, for asyncio."""
         operation, arguments = operation_of(name, here, given, named, {})
         return await self.link.ask(operation, arguments, arguments.get("wait") or 0.0)
 
     def verb(self, name: str, _wait: float = 0.0, /, **given: Any) -> Any:
-        """Do an operation with what it takes by name."""
+        """Call an operation with named arguments."""
         said = {key: value for key, value in given.items() if value is not None}
         return self.link.call(_BY_NAME[name][0], said, _wait)
 
     def waiting(self, name: str, arguments: Mapping[str, Any], wait: float | None) -> Any:
-        """The same as often as it takes, if it is waited for long."""
+        """Call an operation repeatedly until the wait is over, because one request waits only so long."""
         result = None
         for left in portions(wait):
             result = self.link.call(_BY_NAME[name][0], {**arguments, "wait": left}, left)
@@ -110,7 +110,7 @@ class RemoteParts:
 
 
 class _Scheduling:
-    """The server's engine looks for what is due."""
+    """Does nothing: the server's engine sends what is due."""
 
     def fire(self) -> int:
         return 0
@@ -119,7 +119,7 @@ class _Scheduling:
 def operation_of(
     name: str, here: Any, given: tuple[Any, ...], named: Mapping[str, Any], more: Mapping[str, Any]
 ) -> tuple[Operation, dict[str, Any]]:
-    """The operation of a call, and what it says there; ``more`` is what the path says besides."""
+    """The operation of a call and its arguments; ``more`` are those in the path."""
     known = _BY_NAME[name]
     check_call(known[0].function, given, named)
     arguments = _PREPARED.get(name, dict)(_given(known[0], known[0].signature.bind(here, *given, **named))) | dict(more)
@@ -131,7 +131,7 @@ def operation_of(
 
 
 def _given(operation: Operation, bound: inspect.BoundArguments) -> dict[str, Any]:
-    """What a call says, without what it leaves as it is."""
+    """The arguments of a call without defaults."""
     values: dict[str, Any] = {}
     for name, value in list(bound.arguments.items())[1:]:
         parameter = operation.signature.parameters[name]
@@ -155,7 +155,7 @@ def _by_any_name(operation: Operation, name: str, value: dict[str, Any], values:
 
 
 def _fitting(known: Sequence[Operation], arguments: Mapping[str, Any]) -> Operation:
-    """The operation of a verb whose path uses most of the given arguments."""
+    """The operation of a method whose path uses most of the given arguments."""
     fitting = [
         operation
         for operation in known
@@ -168,9 +168,9 @@ def _fitting(known: Sequence[Operation], arguments: Mapping[str, Any]) -> Operat
 
 
 def _verbs(part: str, keeps: str = "") -> Callable[[type], type]:
-    """Give a class a method for each operation of its part that it does not have by itself.
+    """Give a class a method for each operation of its part that it does not define itself.
 
-    What it ``keeps`` of its part works by other verbs. All else of the part says that it cannot be done from afar.
+    Methods in ``keeps`` are inherited, because they use other methods. All others raise ``NotRemote``.
     """
 
     def decorate(kind: type) -> type:
@@ -205,7 +205,7 @@ def _method(name: str, verb: str) -> Callable[..., Any]:
 
 
 class _Remote:
-    """A part; some are of a place, which is in the path of their operations and no argument of their methods."""
+    """A remote part. Some belong to a place, which is in the path of their operations and not a parameter."""
 
     _parts: Any
     _place: dict[str, Any] = {}  # noqa: RUF012  # never changed
@@ -230,7 +230,8 @@ class RemoteQueues(_Remote, RoomQueues):
         lease: float | Literal[True] | None = None,
         where: str | None = None,
     ) -> Received | Leased:
-        """As of a room, but final when the answer has come: ``deliver`` that fails does not bring it back."""
+        """Like the local method, but final when the response arrives: a failing ``deliver`` does not put the message
+        back."""
         if not queue:
             raise ArgumentInvalid(argument="queue", why="say which queue to receive from")
         wishes = {"queue": queue, "segment": segment or None, "area": area, "lease": lease, "where": where}
@@ -274,7 +275,7 @@ class RemoteQueues(_Remote, RoomQueues):
 
 
 def _first(lines: Iterator[Message], limit: int | None) -> Iterator[Message]:
-    """So many of them; the connection is given back with the last one."""
+    """The first so many; the connection is released with the last one."""
     try:
         yield from islice(lines, limit)
     finally:
@@ -284,7 +285,7 @@ def _first(lines: Iterator[Message], limit: int | None) -> Iterator[Message]:
 @_verbs("consumers", keeps="receive_many done_many lease each work worker run drain stop")
 class RemoteConsumers(_Remote, RoomConsumers):
     def redrive(self, *queue: str, edit: Any = None, **options: Any) -> Relocated:
-        """As of a room; a function that edits is called here, with each message."""
+        """Like the local method; an ``edit`` function is called here, with each message."""
         if callable(edit):
             chosen, limit = options.get("keys"), options.get("limit")
             waiting = (
@@ -320,7 +321,7 @@ class RemoteDefinitions(_Remote, RoomDefinitions):
         return iter(self._with_beside("try_out", files, options))
 
     def _with_beside(self, verb: str, files: Sequence[File], options: Mapping[str, Any]) -> Any:
-        """Files that definitions name are sent along when the server asks for them, if they really are named there."""
+        """Send the files that definitions refer to, when the server asks for them and they really are referred to."""
         beside: dict[str, str] = {}
         texts = [text_of(Path(file), FLOW_BYTES_MAX) for file in files]
         while True:
@@ -340,7 +341,7 @@ class RemoteOperations(_Remote, RoomOperations):
         return sum(self.lags().values())
 
     def backup(self, file: Any, *, replace: bool = False, check: bool = True, progress: Any = None) -> Any:
-        """As of a room: the copy is made by the server, and is verified here once more."""
+        """Like the local method: the server makes the copy, and it is verified again here."""
 
         def copy(making: Path) -> None:
             with making.open("wb") as out:
@@ -352,7 +353,7 @@ class RemoteOperations(_Remote, RoomOperations):
 
 @_verbs("client")
 class RemoteClient(_Remote):
-    """The caller as a publisher and subscriber; its name is that of its token."""
+    """The user of the token as a client; its name is the user's."""
 
     def __init__(self, parts: RemoteParts) -> None:
         self._parts = parts

@@ -1,4 +1,4 @@
-"""Bodies on their way to a server: checked here, and written as they are to be stored."""
+"""Bodies for a server: checked here, and written as they will be stored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEXTS = (str, bytes, bytearray)
 
 
 def as_sent(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a call says of one message, for JSON: a text stays one, and all else is JSON with all its digits."""
+    """The arguments of one message as JSON: a string is text, anything else is JSON with all digits."""
     arguments = {name: value for name, value in given.items() if value is not None}
     body, form = given["body"], arguments.get("format")  # None is a body, too: null
     draft = Draft.of(body, form, arguments.get("type"), arguments.get("properties"))
@@ -28,7 +28,7 @@ def as_sent(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def traced(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The same, with the trace that a worker's message belongs to."""
+    """The arguments, with the trace of the message that a worker is processing."""
     trace = current_trace.get()
     properties = arguments.get("properties") or {}
     if trace is not None and TRACE not in properties:
@@ -37,7 +37,7 @@ def traced(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def all_sent(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The same of many."""
+    """The arguments of many messages as JSON."""
     if isinstance(arguments["bodies"], _TEXTS):
         raise ArgumentInvalid(argument="bodies", why="give a list of bodies, not one body")
     form, bodies = arguments.get("format"), list(arguments["bodies"])

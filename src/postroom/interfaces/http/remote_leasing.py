@@ -1,4 +1,4 @@
-"""Leases of a room behind a server: given out, extended and ended by requests; workers know no difference."""
+"""Leases of a room behind a server: taken, extended and ended by requests; workers see no difference."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from postroom.queues.selectors import Selector
 
 
 class RemoteLeasing(Leasing):
-    """A server holds leases for nobody: only their number or their time ends them, and not the end of a program."""
+    """Leases at a server end by their number or by timeout, not with the program."""
 
     def __init__(self, parts: RemoteVerbs) -> None:
         self._do = parts.verb
@@ -40,7 +40,7 @@ class RemoteLeasing(Leasing):
         return leased
 
     def _turned(self, message: LeasedMessage, queue: Names, seconds: float | None) -> list[LeasedMessage]:
-        """A server ends a lease and begins another in two requests."""
+        """End a lease and take the next; with a server these are two requests."""
         return []
 
     def done(self, fence: int) -> None:
@@ -65,11 +65,11 @@ class RemoteLeasing(Leasing):
         return leased
 
     def close(self) -> None:
-        """What is leased stays so until its time is over."""
+        """Nothing to do: leases stay until they time out."""
 
 
 def portions(wait: float | None) -> Any:
-    """A long wait in parts that a server allows: how long each request waits."""
+    """Split a long wait into the waits of single requests that a server allows."""
     end = monotonic() + waited(wait)
     while True:
         left = max(0.0, end - monotonic())

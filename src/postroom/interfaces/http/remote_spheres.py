@@ -1,4 +1,4 @@
-"""Spheres of a room behind a server: a thread here gives signs of life for as long as their owner lives."""
+"""Spheres of a room behind a server: a thread here sends heartbeats while the owner lives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BEATS = 3  # in the longest time that may be between two signs of life
 
 
 class RemoteSphere(Sphere):
-    """A sphere that a server holds. If this thread or process ends, or the server hears nothing of it, it aborts."""
+    """A sphere held by a server. It aborts if this thread or process ends, or the server gets no heartbeats."""
 
     def __init__(self, parts: RemoteVerbs, id: str, heartbeat: float, commit_within: float) -> None:
         self.id = id
@@ -35,37 +35,37 @@ class RemoteSphere(Sphere):
 
     @property
     def state(self) -> str:
-        """The state its token is in."""
+        """The state of its token."""
         state: str = self._parts.verb("spheres.show", id=self.id).sphere.state
         return state
 
     def send(self, queue: str | Sequence[str], body: Any, **options: Any) -> SphereSent:
-        """As of a sphere of this machine."""
+        """Like the method of a local sphere."""
         arguments = as_sent({"queue": queue, "body": body, **options})
         sent: SphereSent = self._parts.verb("sphere.send", sphere=self.id, **arguments)
         return sent
 
     def mail(self, writer: Any, to: str, type: str, fields: Any = None, **options: Any) -> SphereSent:
-        """As of a sphere of this machine."""
+        """Like the method of a local sphere."""
         arguments = {"writer": writer, "to": to, "type": type, "fields": fields or {}, **options}
         sent: SphereSent = self._parts.verb("sphere.mail", sphere=self.id, **arguments)
         return sent
 
     def receive(self, *queue: str, wait: float | None = None) -> Message | None:
-        """As of a sphere of this machine."""
+        """Like the method of a local sphere."""
         message: Message | None = self._parts.waiting("sphere.receive", {"sphere": self.id, "queue": queue}, wait)
         return message
 
     def require(self, *recipients: str | Sequence[str], **options: Any) -> None:
-        """As of a sphere of this machine."""
+        """Like the method of a local sphere."""
         self._parts.verb("sphere.require", sphere=self.id, recipients=list(recipients), **options)
 
     def enlist(self, participant: Any) -> NoReturn:
-        """A database of this machine has no part in a sphere of another."""
+        """Raises: a local database cannot take part in a remote sphere."""
         raise NotRemote(what="enlist")
 
     def commit(self) -> None:
-        """Commit; if the answer is lost, it is asked for again."""
+        """Commit; if the response is lost, the request is repeated."""
         try:
             self._commit()
         except PostroomError:
@@ -100,7 +100,7 @@ class RemoteSphere(Sphere):
 
 
 def _beat(stop: threading.Event, parts: RemoteVerbs, id: str, pause: float, owner: threading.Thread) -> None:
-    """Signs of life, until the sphere has ended, or its owner."""
+    """Send heartbeats until the sphere or its owner has ended."""
     while not stop.wait(pause) and owner.is_alive():
         try:
             parts.verb("held.heartbeat", sphere=id)
@@ -127,12 +127,12 @@ class RemoteMembership:
         self._parts.verb("spheres.abort", id=self.id, reason=reason)
 
     def join(self, heartbeat: float = HEARTBEAT_SECONDS) -> NoReturn:
-        """Only a recipient at the room itself can join."""
+        """Raises: only a recipient in the room itself can join."""
         raise NotRemote(what="join")
 
 
 def bind(parts: RemoteVerbs, message: Message) -> Message:
-    """A message that came from a server, bound to the sphere that sent it."""
+    """Bind a received message to the sphere that sent it."""
     id = message.properties.get(SPHERE) if SPHERE in message._stored.properties else None
     if isinstance(id, str):
         message.sphere = RemoteMembership(parts, id, message.key)

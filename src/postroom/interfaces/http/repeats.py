@@ -1,7 +1,7 @@
-"""Requests that are repeated with their Idempotency-Key: the answer to the first is given again.
+"""Requests that are repeated with their Idempotency-Key: they get the first response again.
 
-Sends and publications are remembered by the room, in the commit of their message. The answers to all other requests
-are remembered here, as long as the server runs.
+For sends and publications the room stores the key with the message. Responses to all other requests are kept in memory
+here while the server runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from postroom.limits import REPEATS_BYTES_MAX
 
 @dataclass
 class _Given:
-    """A request that has a key, and its answer when there is one."""
+    """A request with a key, and its response once there is one."""
 
     digest: bytes
     answer: asyncio.Future[list[dict[str, Any]]]
@@ -28,14 +28,14 @@ class _Given:
 
 
 class Repeats:
-    """The answers that are remembered, the oldest of them forgotten first."""
+    """The kept responses; the oldest are dropped first."""
 
     def __init__(self) -> None:
         self._given: OrderedDict[tuple[str, str], _Given] = OrderedDict()
         self._size = 0
 
     async def once(self, who: str, key: str, digest: bytes, do: Callable[[Send], Awaitable[None]], send: Send) -> None:
-        """Do something, unless it was done under this key; a refusal changes nothing, and is not remembered."""
+        """Run a request once per key. A refusal changes nothing, so it is not kept."""
         if not 0 < len(key) <= 200:
             raise RequestInvalid(where="Idempotency-Key", why="1 to 200 characters")
         known = self._given.get((who, key))

@@ -1,4 +1,4 @@
-"""Threads that do what may take long. The end of a server waits for them only so long."""
+"""Threads for slow work. The server waits only a limited time for them at its end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class RequestThreads(ThreadPoolExecutor):
-    """A pool that knows what is being done, so that its end can be given a time."""
+    """A thread pool that can be shut down with a timeout."""
 
     def __init__(self, count: int, name: str) -> None:
         super().__init__(count, name)
@@ -21,6 +21,6 @@ class RequestThreads(ThreadPoolExecutor):
         return future
 
     def end(self, seconds: float) -> bool:
-        """Begin nothing more; answers with whether all that was begun has ended in this time."""
+        """Start nothing more; returns whether all running work ended in this time."""
         self.shutdown(wait=False, cancel_futures=True)
         return not wait(list(self._doing), seconds).not_done

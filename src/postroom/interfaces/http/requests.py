@@ -1,4 +1,4 @@
-"""A request as it comes: its path, its head, its body within bounds, and the arguments of its operation."""
+"""Parses requests: path, headers, a bounded body, and the arguments of the operation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KNOWN = {
 
 
 class MethodWrong(Exception):
-    """There is something at this path, for other methods."""
+    """The path exists for other methods only."""
 
     def __init__(self, allowed: list[str]) -> None:
         super().__init__()
@@ -40,11 +40,11 @@ class MethodWrong(Exception):
 
 
 class Disconnected(Exception):
-    """The client has gone before it has said all."""
+    """The client disconnected before the request was complete."""
 
 
 def route(method: str, path: str) -> tuple[Operation, Mapping[str, str]]:
-    """The operation of a request, and what its path says."""
+    """The operation of a request, and the parameters in its path."""
     return _known_route(method, path) if len(path) <= _PATH_KNOWN_MAX else _route(method, path)
 
 
@@ -67,12 +67,12 @@ _known_route = lru_cache(1_000)(_route)  # a refusal is not remembered
 
 
 def head(scope: Mapping[str, Any]) -> dict[str, str]:
-    """The headers by their lower-case names; of a repeated one the last."""
+    """The headers by lower-case name; the last one if repeated."""
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 
 def key_text(header: str) -> str:
-    """An idempotency key as it was meant: clients that send other letters than ASCII send UTF-8."""
+    """An idempotency key decoded: clients send non-ASCII letters as UTF-8."""
     if header.isascii():
         return header
     try:
@@ -82,7 +82,7 @@ def key_text(header: str) -> str:
 
 
 async def pieces(receive: Receive, limit: int) -> AsyncIterator[bytes]:
-    """The body as it comes; raises if it is too long, or comes too slowly."""
+    """The body in chunks; raises if it is too large or arrives too slowly."""
     size, more = 0, True
     while more:
         message = await _in_time(receive())
@@ -105,7 +105,7 @@ async def whole(receive: Receive, headers: Mapping[str, str]) -> bytes:
 
 
 async def soon(receive: Receive) -> bytes:
-    """The same of a body that is short, and most often there already: then nobody has to watch the time."""
+    """A short body, which is usually there already, so no timeout is set up first."""
     reading = receive()
     if not asyncio.iscoroutine(reading):
         reading = _awaited(reading)
@@ -124,7 +124,7 @@ async def soon(receive: Receive) -> bytes:
 
 
 class _Begun:
-    """A coroutine that has begun, and waits for something."""
+    """A coroutine that was started and is suspended."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], waits_for: Any) -> None:
         self._coroutine = coroutine
@@ -159,7 +159,7 @@ async def _in_time(reading: Awaitable[Any]) -> Any:
 def arguments(
     operation: Operation, in_path: Mapping[str, str], query: bytes, headers: Mapping[str, str], body: bytes
 ) -> dict[str, Any]:
-    """What the verb is called with. What the operation does not know is refused, not ignored."""
+    """The arguments of the method. Raises for a parameter that the operation does not have."""
     given: dict[str, Any] = dict(in_path)
     if operation.method in ("GET", "DELETE"):
         given |= _queried(query, operation)
@@ -187,7 +187,7 @@ def _queried(query: bytes, operation: Operation) -> dict[str, str]:
 
 
 def query_of(raw: bytes) -> dict[str, str]:
-    """What a query says; of a repeated name the last."""
+    """The query parameters; the last one if repeated."""
     try:
         return dict(parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100))
     except ValueError:
@@ -205,11 +205,11 @@ def _said(body: bytes, operation: Operation) -> dict[str, Any]:
 
 
 class JsonText(str):
-    """A body that was JSON in a request, as it was written there."""
+    """A body that was JSON in a request, with its original text."""
 
 
 def as_written(document: dict[str, Any], text: str) -> dict[str, Any]:
-    """The same with the bodies of messages as their sender has written them: a number keeps all its digits."""
+    """The arguments with bodies as their original JSON text, so that numbers keep all digits."""
     if not isinstance(document.get("body", ""), str):
         document["body"] = JsonText(members(text)["body"])
     bodies = document.get("bodies")
@@ -223,7 +223,7 @@ _scan = json.JSONDecoder().raw_decode
 
 
 def members(text: str) -> dict[str, str]:
-    """The members of an object, each as it is written. The text is known to be right."""
+    """The members of an object as JSON text. The text must be valid."""
     texts: dict[str, str] = {}
     at = _next(text, text.index("{") + 1)
     while text[at] != "}":
@@ -237,7 +237,7 @@ def members(text: str) -> dict[str, str]:
 
 
 def elements(text: str) -> Iterator[str]:
-    """The same of a list."""
+    """The elements of a list as JSON text. The text must be valid."""
     at = _next(text, text.index("[") + 1)
     while text[at] != "]":
         _, end = _scan(text, at)
@@ -253,7 +253,7 @@ def _next(text: str, at: int) -> int:
 
 
 def parsed(body: bytes) -> Any:
-    """What JSON says, within the bounds of a message."""
+    """Parse JSON within the limits of a message."""
     try:
         return parse_json(body.decode())
     except UnicodeDecodeError as error:

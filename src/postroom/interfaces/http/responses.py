@@ -1,4 +1,4 @@
-"""What an answer is made of, in the words of ASGI."""
+"""Builds responses for ASGI."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MARKED = re.compile(f'"{_MARK}([0-9]+)"')
 
 
 def as_json(document: Any) -> bytes:
-    """The text of a document; what is JSON already goes out as it is."""
+    """A document as JSON text; embedded JSON is kept unchanged."""
     raw: list[str] = []
 
     def mark(value: Any) -> Any:
@@ -39,19 +39,19 @@ def as_json(document: Any) -> bytes:
 
 
 def wants_objects(headers: Mapping[str, str]) -> bool:
-    """Whether it is the client of this package that asks."""
+    """Whether the caller is the client of this package."""
     return OBJECTS in headers.get("accept", "")
 
 
 def written(result: Any, answer: Answer, arguments: Mapping[str, Any], headers: Mapping[str, str]) -> bytes:
-    """The text of a result, as its reader wants it."""
+    """A result in the encoding that the caller wants."""
     if wants_objects(headers):
         return as_json({"status": "00", "result": encoded(result)})
     return as_json({"status": "00"} | answer.document(result, arguments))
 
 
 async def answer(send: Send, status: int, body: bytes, more: list[Header] | None = None, *, ends: bool = True) -> None:
-    """Answer; without ``ends`` the client waits for the end, which is the caller's to send."""
+    """Send a response; without ``ends`` the caller has to end it."""
     headers = [_JSON, *SAFE]
     if ends:
         headers.append((b"content-length", str(len(body)).encode()))

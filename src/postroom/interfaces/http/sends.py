@@ -1,4 +1,4 @@
-"""Sends of many requests in shared commits: one thread writes, and takes along all that came while it wrote."""
+"""Group commit for sends of many requests: one thread writes everything that arrived while it wrote."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Pending = tuple[Posting, "asyncio.Future[Sent]"]
 
 
 class _Group(NamedTuple):
-    """Sends that were committed together."""
+    """Sends committed together."""
 
     senders: int  # of these messages, and those who have come meanwhile
     seconds: float
@@ -50,7 +50,7 @@ class Sends:
         return await self.submit(wanted)
 
     def submit(self, wanted: Posting) -> asyncio.Future[Sent]:
-        """The same for whoever goes on meanwhile. What is submitted first is sent first."""
+        """Like ``send``, without waiting. Sends keep their order."""
         future: asyncio.Future[Sent] = self._loop.create_future()
         with self._lock:
             if len(self._pending) >= REQUEST_QUEUE_MAX or self._is_closed:
@@ -62,9 +62,10 @@ class Sends:
         return future
 
     def _gather(self) -> None:
-        """Wait for those who were answered a moment ago, and most often go on: a commit costs the same for all.
+        """Wait a moment for clients that just got a response and usually send again, because a commit costs the same
+        for all.
 
-        Nobody waits longer than half of what the last commit took, and who sends alone does not wait at all.
+        The wait is at most half the time of the last commit, and none for a single sender.
         """
         last = self._last
         seconds = last.ended + last.seconds * _GATHERING - perf_counter()
@@ -97,7 +98,7 @@ class Sends:
             self._loop.call_soon_threadsafe(_tell, batch, outcomes)
 
     def close(self, seconds: float | None = None) -> bool:
-        """Let what is under way be written; answers with whether it was, in this time."""
+        """Write what is pending; returns whether that was done in this time."""
         with self._lock:
             self._is_closed = True
             self._enough.notify()

@@ -1,4 +1,4 @@
-"""``postroom serve``: a process that listens, with its bounds, and that stops when it is told to."""
+"""``postroom serve``: a process that listens, limits its clients, and stops gracefully."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _TOO_MANY = RequestHeadTooLarge(limit=f"{REQUEST_HEADERS_MAX} headers")
 
 @dataclass(frozen=True)
 class Listening:
-    """Where a server listens, and by which files it proves who it is."""
+    """Where a server listens, and its certificate."""
 
     host: str = "127.0.0.1"
     port: int = 7600
@@ -64,7 +64,7 @@ class Listening:
 
 
 class JoinedWrites:
-    """The head of an answer goes out with what follows it at once: one packet, and one call of the system, for both."""
+    """Joins the head of a response with what follows at once: one packet and one system call."""
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
@@ -94,7 +94,7 @@ class JoinedWrites:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """A connection whose head must come in time and within bounds: else it is refused, whatever it is waiting for."""
+    """A connection that refuses a request whose head is too slow or too large."""
 
     _head_timer: asyncio.TimerHandle | None = None
     _head_bytes = 0
@@ -144,13 +144,13 @@ class BoundedProtocol(HttpToolsProtocol):
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def send_400_response(self, msg: str) -> None:
-        """Whatever the parser does not take; called where it has raised."""
+        """Refuse what the parser does not accept; called after it has raised."""
         raised = sys.exc_info()[1]
         cause = raised.__context__ if raised is not None else None
         self._refuse(cause if isinstance(cause, PostroomError) else RequestInvalid(where="request", why=_NO_HTTP))
 
     def _refuse(self, error: PostroomError) -> None:
-        """Answer, and close when the client had time to read it: what it still sends is thrown away."""
+        """Respond, and close when the client had time to read it; further input is discarded."""
         self._is_refused = True
         self._forget_timer()
         status, body = problems.problem(error)
@@ -170,13 +170,13 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 async def _overloaded(scope: Any, receive: Any, send: Any) -> None:
-    """Answers whoever comes when there are as many connections as may be."""
+    """Responds when there are too many connections."""
     error = TooManyRequests(who="the server", seconds=1)
     await answer(send, *problems.problem(error), [*problems.headers_of(error), (b"connection", b"close")])
 
 
 class Server(uvicorn.Server):
-    """It ends when its room takes no more work. Its end does not wait for those who would follow for ever."""
+    """A server that ends when its room stops. It does not wait for event streams."""
 
     async def on_tick(self, counter: int) -> bool:
         app = self.config.app
@@ -191,7 +191,7 @@ class Server(uvicorn.Server):
 
 
 def check(room: Postroom, where: Listening) -> None:
-    """Refuse to listen where others could listen in, or where anyone could come in."""
+    """Raise if others could listen in, or if the room would be open to anyone."""
     if (where.certificate is None) != (where.key is None):
         raise ArgumentInvalid(argument="--tls-key", why="give both a certificate and its key")
     for file in (where.certificate, where.key):
@@ -213,7 +213,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def bound(where: Listening) -> socket.socket:
-    """The socket of a server, taken before anything else is begun."""
+    """The socket of a server, opened before anything starts."""
     family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -234,11 +234,11 @@ def serve(
     log: str = "text",
     beside: Sequence[Beside] = (),
 ) -> bool:
-    """Serve until a signal ends it: SIGTERM or SIGINT lets what is under way be finished, within a time.
+    """Serve until a signal ends it: SIGTERM or SIGINT lets running requests finish, up to a limit.
 
-    ``listening`` is called with the URL when requests are taken. ``beside`` serve the same room in other ways.
-    Raises the room's error if the room has stopped, as it does without its database. Answers with whether all that was
-    under way has ended: if not, a thread goes on, and would keep the interpreter from its end.
+    ``listening`` is called with the URL when requests are accepted. ``beside`` are other servers of the same room.
+    Raises the room's error if the room has stopped, as it does without its database. Returns whether all requests have
+    ended: if not, a thread is still running, and would keep the interpreter alive.
     """
     check(room, where)
     with bound(where) as listener:
@@ -255,7 +255,7 @@ def serve(
 
 @contextmanager
 def _signals_taken() -> Iterator[None]:
-    """When all is finished the server repeats the signal that ended it: then the room is to be closed, not killed."""
+    """Ignore the signal that the server raises again at its end, so that the room is closed and not killed."""
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield

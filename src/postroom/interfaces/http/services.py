@@ -1,4 +1,4 @@
-"""What a server has that others in the same process use, too: so that all of them share commits, threads and rights."""
+"""Parts of a server that others in the process share: commits, threads and rights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from postroom.room import Postroom
 
 
 class Services(NamedTuple):
-    """Made when the server starts."""
+    """The shared parts; made when the server starts."""
 
     room: Postroom
     callers: Callers
@@ -23,10 +23,10 @@ class Services(NamedTuple):
 
 
 class Beside(Protocol):
-    """Something that serves the same room in another way."""
+    """Another server of the same room."""
 
     async def start(self, services: Services) -> None:
-        """Begin to listen; called in the loop that serves."""
+        """Start listening; called in the serving event loop."""
 
     async def stop(self) -> None:
-        """Let what is under way be finished, and end."""
+        """Finish running requests, and end."""

@@ -1,4 +1,4 @@
-"""What is no call with one answer: following, many lines in one request, a backup, the heartbeat of a sphere."""
+"""Responses that are streams: event streams, JSON Lines, a backup, the heartbeat of a sphere."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PIECE = 256 * 1024
 
 @dataclass(frozen=True)
 class Stream:
-    """``name`` is that of the method of ``Streams`` that does it."""
+    """``name`` is the method of ``Streams``."""
 
     name: str
     method: str
@@ -111,7 +111,7 @@ def find(method: str, path: str) -> tuple[Stream, dict[str, str]] | None:
 
 
 def arguments(named: Mapping[str, str]) -> dict[str, Any]:
-    """What a path names, as rights are looked for by it."""
+    """The parameters of a path, by which rights are checked."""
     return {name: (value,) if name == "queue" else value for name, value in named.items()}
 
 
@@ -137,7 +137,7 @@ _TEXTS_KEPT = 32  # events whose text is kept for other followers
 
 
 class Server(Protocol):
-    """What streams need of the application that serves them."""
+    """What streams need from the application."""
 
     room: Postroom
     tail: Tail
@@ -158,7 +158,7 @@ class Streams:
         self._texts: OrderedDict[int, asyncio.Future[bytes]] = OrderedDict()
 
     async def serve(self, stream: Stream, asked: Asked) -> None:
-        """Begin the answer when the first piece is there, so that a refusal is an answer of its own."""
+        """Start the response with the first chunk, so that an error gets a response of its own."""
         pieces = getattr(self, stream.name)(asked)
         begun = False
         try:
@@ -186,7 +186,7 @@ class Streams:
         await asked.send({"type": "http.response.start", "status": 200, "headers": headers})
 
     def _still(self, asked: Asked) -> bulk.Check:
-        """Raises if the right to a stream was taken back meanwhile; asked before every piece of it."""
+        """A check that the right to a stream still holds, called before every chunk."""
         rights, named = asked.rights, arguments(asked.named)
 
         async def check() -> None:
@@ -207,7 +207,7 @@ class Streams:
             yield piece
 
     def _queues(self, queue: str) -> set[str]:
-        """The names of the queues that are meant; raises if there is none."""
+        """The names of the queues; raises if there are none."""
         return {match.name for match in self._room.store.read(lambda tx: queues_even_retired(tx, names_of((queue,))))}
 
     async def space(self, asked: Asked) -> AsyncIterator[bytes]:
@@ -217,9 +217,9 @@ class Streams:
             yield piece
 
     async def _follow(self, asked: Asked, queues: set[str] | None) -> AsyncIterator[bytes]:
-        """Events of the journal as they come; of queues, the messages that arrive there, which stay there.
+        """Events of the journal as they are committed; for queues, the arriving messages, which stay there.
 
-        It ends when the right to it is taken back.
+        Ends when the right is revoked.
         """
         after = asked.headers.get("last-event-id")
         if after is not None and not (after.isascii() and after.isdigit() and len(after) < 19):
@@ -250,7 +250,7 @@ class Streams:
         return await self._text(event)
 
     async def _text(self, event: Event) -> bytes:
-        """The message of an event, read once for all who follow."""
+        """The message of an event, read once for all followers."""
         text = self._texts.get(event.seq)
         if text is None:
             text = self._texts[event.seq] = asyncio.ensure_future(self._read(event))

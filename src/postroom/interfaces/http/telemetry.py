@@ -1,4 +1,4 @@
-"""OpenTelemetry: spans of requests, and their numbers, to a collector by OTLP over HTTP in JSON.
+"""OpenTelemetry: spans and metrics of requests, to a collector by OTLP over HTTP in JSON.
 
 It is off unless the environment names a collector: ``OTEL_EXPORTER_OTLP_ENDPOINT``, or that of traces or metrics alone.
 It is written here, because the packages of OpenTelemetry bring a dozen others and cost a request more than all of ours.
@@ -28,7 +28,7 @@ _CUMULATIVE = 2
 
 
 class Telemetry:
-    """Spans wait in a list of bounded length; a thread reports them."""
+    """Queues spans up to a limit; a thread exports them."""
 
     def __init__(self, measured: Measured, traces: str | None, metrics: str | None, headers: Mapping[str, str]) -> None:
         self._measured = measured
@@ -42,7 +42,7 @@ class Telemetry:
         self._thread.start()
 
     def span(self, operation: str, status: int, seconds: float, traceparent: str | None, principal: str) -> None:
-        """A request that has ended."""
+        """Record a finished request."""
         if self._traces is None:
             return
         if len(self._spans) >= SPANS_MAX:
@@ -75,7 +75,7 @@ class Telemetry:
         self.report()
 
     def report(self) -> None:
-        """Tell the collector what there is; spans that it does not take are dropped, and counted."""
+        """Export what is queued; spans that the collector refuses are dropped and counted."""
         spans, self._spans = self._spans, []
         if spans and self._traces is not None:
             scoped = {"scope": _SCOPE, "spans": spans}
@@ -114,14 +114,14 @@ class Telemetry:
             return False
 
     def close(self) -> None:
-        """Report what is left."""
+        """Export the rest."""
         self._end.set()
         self._thread.join(2 * _SECONDS)
         self._client.close()
 
 
 def configured(measured: Measured, environment: Mapping[str, str]) -> Telemetry | None:
-    """As the standard variables say; None if they name no collector."""
+    """Read the standard variables; None if they name no collector."""
     if environment.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
     base = environment.get(_ENDPOINT, "").rstrip("/")
@@ -164,7 +164,7 @@ def _attributes(values: Mapping[str, str | int]) -> list[dict[str, Any]]:
 
 
 def _parent(traceparent: str | None) -> tuple[str | None, str | None]:
-    """The trace and the span that a request is part of, if it says so as it should."""
+    """The trace and parent span of a request, if its header is valid."""
     parts = (traceparent or "").split("-")
     if len(parts) < 4 or [len(part) for part in parts[:3]] != [2, 32, 16]:
         return None, None

@@ -1,1 +1,1 @@
-"""The language server: editors ask it about definition files."""
+"""The language server, for editors of definition files."""

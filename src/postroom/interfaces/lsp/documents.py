@@ -1,7 +1,7 @@
-"""What a definition file says and what is wrong with it, by the readers that load it; also while it is being edited.
+"""Symbols and problems of a definition file while it is edited, by the parsers that load it.
 
-A file may need others of its folder: a schema, a table, queues of another file. So it is read in a folder of its own
-with links to all of them, and if it cannot stand alone, in a room that has loaded them.
+A file may need others of its folder: a schema, a table, queues of another file. So it is parsed in a temporary folder
+with links to all of them, and if that is not enough, in a room that has loaded them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Document:
     symbols: list[Symbol] = field(default_factory=list)  # as of the last time that it could be read
 
     def word(self, line: int, character: int) -> str | None:
-        """The name at a place; lines and characters count from 0, as editors have it."""
+        """The name at a position; lines and characters count from 0, as in the protocol."""
         lines = self.text.split("\n")
         if line >= len(lines):
             return None
@@ -41,7 +41,7 @@ class Document:
         )
 
     def problems(self) -> list[Problem]:
-        """What is wrong with it as it is now; its symbols are renewed if it can be read."""
+        """Its current problems; updates its symbols if it can be parsed."""
         with tempfile.TemporaryDirectory(prefix="postroom-lsp-") as name:
             own = self._linked(Path(name))
             try:
@@ -74,7 +74,7 @@ class Document:
         return sorted(file for file in self.path.parent.iterdir() if file.suffix in suffixes and file != self.path)
 
     def _linked(self, folder: Path) -> Path:
-        """The file as it is in the editor, in a folder with links to those that are beside it."""
+        """The edited text as a file, in a folder with links to its neighbours."""
         if self.path.parent.is_dir():
             for file in self.path.parent.iterdir():
                 if file.name != self.path.name and file.is_file():
@@ -85,7 +85,7 @@ class Document:
 
 
 def _in_a_room(own: Path, others: list[Path]) -> list[Problem]:
-    """What is wrong with a file in a room that has what the files beside it define."""
+    """The problems of a file in a room that has the definitions of its neighbours."""
     with open_room(own.parent / ".room.db") as room:
         for other in others:
             with suppress(PostroomError):  # it has problems of its own, or needs this one

@@ -1,4 +1,4 @@
-"""Answers an editor: what is wrong with a file, what a name is, where it is defined, which names there are."""
+"""Answers an editor: problems, hover, definitions, completion."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Server:
         }
 
     def run(self) -> int:
-        """Serve until the editor says exit; 1 if it leaves without a word."""
+        """Serve until the editor says exit; returns 1 if it disconnects instead."""
         while True:
             try:
                 message = wire.read(self._reader)
@@ -128,7 +128,7 @@ def _uri(document: Document, position: Position) -> str:
 
 
 def _path(uri: str) -> Path:
-    """The file that an editor means; its address has some bytes as ``%`` and two digits."""
+    """The file of a URI, which may be percent-encoded."""
     encoded = re.sub("^file://[^/]*", "", uri).encode()
     return Path(os.fsdecode(re.sub(b"%([0-9A-Fa-f]{2})", lambda match: bytes.fromhex(match[1].decode()), encoded)))
 

@@ -1,4 +1,4 @@
-"""Messages between an editor and the server: JSON-RPC with a header that says how long each is."""
+"""Messages between an editor and the server: JSON-RPC with a length header."""
 
 from __future__ import annotations
 

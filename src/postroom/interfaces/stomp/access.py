@@ -1,4 +1,4 @@
-"""Who a client is, and what it may do: asked once for each destination, and again whenever a right has changed."""
+"""Authentication and rights of a client: checked once for each destination, and again after a change of rights."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ SEND, RECEIVE = ("send", "publish"), ("receive", "subscribe")
 
 
 def identified(callers: Callers, login: str | None, passcode: str) -> tuple[str, Caller]:
-    """Who shows these, and how that is remembered: a passcode is a token of the user.
-
-    This is the place of every other way to show who one is.
-    """
+    """Authenticate a login and passcode; also returns the key of the cache. A passcode is a token of the user."""
     authorization = f"Bearer {passcode}"
     caller = callers.known(authorization) or callers.find(authorization)
     if login and login != caller.name:
@@ -41,12 +38,12 @@ class Rights:
         self._services.others[self.caller.name] = self.caller.room._parts.verbs
 
     def has(self, right: tuple[str, str], to: Destination) -> bool:
-        """Whether this was allowed before, and nothing has changed since; asks no store."""
+        """Whether this was allowed before, and no right has changed since; does not read the store."""
         known = self._services.callers.known(self._authorization)
         return known is self.caller and (right[to.topic], to) in self._allowed
 
     async def require(self, right: tuple[str, str], to: Destination) -> Caller:
-        """Raise unless the client may do it; answers with who it is now."""
+        """Raise unless the client may; returns the current caller."""
         if not self.has(right, to):
             try:
                 await self._services.inside(partial(self._require, right[to.topic], to))

@@ -1,6 +1,6 @@
-"""Frames of STOMP: read as they come, within bounds, and written.
+"""STOMP frames: parsed as they arrive, within limits, and written.
 
-A head is lines of UTF-8 up to an empty one; a body ends at a NUL, or after as many bytes as its head says.
+The head is UTF-8 lines up to an empty one; a body ends at a NUL, or after the length that the head gives.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ BEAT = b"\n"
 
 
 class Frame(NamedTuple):
-    """One frame of a client. Of a header that is repeated, the first one counts."""
+    """One frame of a client. The first one counts of a repeated header."""
 
     command: str
     headers: dict[str, str]
     body: bytes
 
     def need(self, name: str) -> str:
-        """A header that the frame must have."""
+        """A required header."""
         try:
             return self.headers[name]
         except KeyError:
@@ -45,7 +45,7 @@ class _Head(NamedTuple):
 
 
 class Parser:
-    """Takes bytes as they come, and gives out the frames that are whole."""
+    """Parses bytes as they arrive, and returns complete frames."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -54,11 +54,11 @@ class Parser:
 
     @property
     def partial(self) -> bool:
-        """Whether a frame has begun and is not whole."""
+        """Whether a frame is incomplete."""
         return self._head is not None or bool(self._buffer)
 
     def feed(self, data: bytes) -> list[Frame]:
-        """The frames that are whole with these bytes; raises if they are none, or too large."""
+        """The frames completed by these bytes; raises if they are invalid or too large."""
         self._buffer += data
         frames = []
         while (frame := self._next()) is not None:
@@ -109,7 +109,7 @@ class Parser:
 
 
 def _blank_line(buffer: bytearray, start: int) -> tuple[int, int]:
-    """Where a head ends, and where what follows begins; -1 if it has no end yet."""
+    """The end of a head, and the start of what follows; -1 if it is incomplete."""
     plain, returned = buffer.find(b"\n\n", start), buffer.find(b"\n\r\n", start)
     if plain >= 0 and (returned < 0 or plain < returned):
         return plain, plain + 2

@@ -29,7 +29,7 @@ _MEDIA: dict[str, str] = {Format.JSON: "application/json", Format.XML: "applicat
 
 
 class Destination(NamedTuple):
-    """A queue or level, or a space."""
+    """The destination of a frame: a queue or level, or a space."""
 
     names: tuple[str, ...]
     topic: bool
@@ -52,7 +52,7 @@ class Destination(NamedTuple):
 
 
 def posting(frame: Frame, to: Destination, actor: str) -> Posting:
-    """What a SEND asks for."""
+    """The message of a SEND frame."""
     headers = frame.headers
     try:
         body = frame.body.decode()
@@ -70,7 +70,7 @@ def posting(frame: Frame, to: Destination, actor: str) -> Posting:
 
 
 def _format(media_type: str | None) -> tuple[str | None, str | None]:
-    """The format that a content type means, and the type itself if no format gives it back."""
+    """The format of a content type; and the type itself, unless the format implies it."""
     if media_type is None:
         return None, None
     name, _, value = media_type.partition(";")[2].strip().partition("=")
@@ -81,7 +81,7 @@ def _format(media_type: str | None) -> tuple[str | None, str | None]:
 
 
 def delivered(message: Message, subscription: str, to: Destination, ack: str | None) -> bytes:
-    """The frame of a message."""
+    """The MESSAGE frame of a message."""
     properties = message.properties
     body = message.body.encode()
     kept = properties.get("content-type")

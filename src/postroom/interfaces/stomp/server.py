@@ -1,4 +1,4 @@
-"""``postroom serve --stomp``: listens beside the server of requests, and shares its commits, threads and rights."""
+"""``postroom serve --stomp``: runs beside the HTTP server, and shares its commits, threads and rights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger("postroom.stomp")
 
 
 class StompServer:
-    """Serves clients of one room on a socket that listens, by the certificate of the server beside it."""
+    """Serves clients of one room on an open socket, with the certificate of the HTTP server."""
 
     def __init__(self, listening: socket.socket, where: Listening) -> None:
         self._socket = listening
@@ -32,7 +32,7 @@ class StompServer:
         self.url = f"{'stomp+ssl' if where.certificate else 'stomp'}://{host}:{listening.getsockname()[1]}"
 
     async def start(self, services: Services) -> None:
-        """Begin to serve; called in the loop that serves."""
+        """Start; called in the serving event loop."""
         self._services = services
         self._visits: Visits = services.room.flows._visits()
         await asyncio.to_thread(self._tidy)
@@ -66,7 +66,7 @@ class StompServer:
             self._sessions.pop(session, None)
 
     async def stop(self) -> None:
-        """Take no one in; let what is under way be finished, and say good-bye to everyone."""
+        """Accept no more clients; finish running work and close all connections."""
         if self._server is None:
             return
         self._server.close()
@@ -91,7 +91,7 @@ def _context(where: Listening) -> ssl.SSLContext:
 
 
 def _keep_alive(writer: asyncio.StreamWriter) -> None:
-    """A client whose machine is gone is noticed, also if it promised no heart-beat."""
+    """Detect dead clients by TCP keep-alive, even without heart-beats."""
     connection: socket.socket | None = writer.get_extra_info("socket")
     with suppress(OSError, AttributeError):
         assert connection is not None

@@ -1,7 +1,7 @@
-"""The connection of one client: its frames in their order, what it has subscribed to, and its transactions.
+"""The connection of one client: its frames in order, its subscriptions and its transactions.
 
 Sends are submitted as they come, and share commits with those of all clients. Every other frame waits until the sends
-before it are on disk. A receipt is written when what it is for is committed. An error ends the connection.
+before it are on disk. A receipt is sent after the commit. An error ends the connection.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _RETRY_SECONDS = 0.005
 
 
 class _Beats(NamedTuple):
-    """Seconds between signs of life, to the client and from it; 0 if there are none."""
+    """Heart-beat intervals in seconds, to the client and from it; 0 for none."""
 
     out: float = 0.0
     come: float = 0.0
@@ -98,7 +98,7 @@ class Session:
     # --- the connection ---
 
     async def run(self) -> None:
-        """Serve the client until it goes, or is refused."""
+        """Serve the client until it disconnects or is refused."""
         watching = asyncio.create_task(self._watch())
         try:
             await self._read()
@@ -128,7 +128,7 @@ class Session:
                 await self._drain()
 
     async def _handle_all(self, frames: list[Frame]) -> None:
-        """Acknowledgements that come one behind the other are one commit."""
+        """Handle frames; consecutive acknowledgements share one commit."""
         acks: list[Frame] = []
         for frame in frames:
             if self._over:
@@ -161,7 +161,7 @@ class Session:
             raise RequestInvalid(where=frame.command, why="the client is connected already")
 
     def end(self, error: PostroomError) -> None:
-        """End the connection, and tell the client why; from within the loop."""
+        """Close the connection with an error; from within the loop."""
         if self._error is None and not self._over:
             self._error = error
         self._over = True
@@ -174,7 +174,7 @@ class Session:
         self._reader.feed_eof()
 
     def stop(self) -> None:
-        """The server stops: what is under way is finished."""
+        """The server stops: finish running work."""
         self.end(ServerStopping())
 
     async def _finish(self) -> None:
@@ -197,7 +197,7 @@ class Session:
             self._writer.write(data)
 
     async def _write(self, data: bytes) -> None:
-        """For those who send much: waits until the client has read enough of it."""
+        """Write, and wait until the client has read enough; for large output."""
         self._put(data)
         await self._drain()
 
@@ -210,7 +210,7 @@ class Session:
                 raise ConnectionAbortedError("the client does not read") from None
 
     async def _watch(self) -> None:
-        """Signs of life, in time; and frames that are not finished."""
+        """Send heart-beats, and close on a missing one or an incomplete frame."""
         while True:
             beats = [beat / 2 for beat in self._beats if beat]
             await asyncio.sleep(min([_FIRST_SECONDS if self._rights is None else _WATCH_SECONDS, *beats]))
@@ -311,7 +311,7 @@ class Session:
             self.end(ours)
 
     async def _settled(self) -> None:
-        """All that was sent before is on disk."""
+        """Wait until all earlier sends are on disk."""
         while self._sends:
             await asyncio.wait(self._sends)
         if self._error is not None:
@@ -332,7 +332,7 @@ class Session:
         self._confirm(frame)
 
     def _queue_of(self, asked: Asked, caller: Caller) -> tuple[str, ...]:
-        """Where a subscription receives from: of a topic, the space of a subscriber of its own."""
+        """The queue of a subscription; for a topic, the space of a new subscriber."""
         room = caller.room
         with room.store.acting(caller.name):
             if not asked.to.topic:
@@ -393,7 +393,7 @@ class Session:
             self._confirm(frame)
 
     async def _end_all(self, ends: list[tuple[Subscription, Ended]]) -> LeaseOver | None:
-        """End them in one commit for each subscription; answers with the first that was over before."""
+        """End leases in one commit for each subscription; returns the first that was over before."""
         first: LeaseOver | None = None
         for subscription in {id(subscription): subscription for subscription, _ in ends}.values():
             some = [ended for owner, ended in ends if owner is subscription]
@@ -443,7 +443,7 @@ def _check_ids(frame: Frame) -> None:
 
 
 def _beats_of(text: str) -> _Beats:
-    """Seconds between signs of life: the slower of what the client says and what the server offers."""
+    """The heart-beat intervals: the slower of the client's and the server's."""
     can, wants = [*text.split(","), ""][:2]
     if text.count(",") != 1 or not all(
         number.strip().isascii() and number.strip().isdigit() for number in (can, wants)
@@ -459,7 +459,7 @@ def _no_version(versions: list[str]) -> list[tuple[str, str]]:
 
 
 def _written_error(error: PostroomError, receipt: str | None) -> bytes:
-    """An error as a frame: its code, what happened, and what to do."""
+    """An ERROR frame: code, text, and advice."""
     body = f"{error}\n{error.advice}\n".encode(errors="backslashreplace")
     headers = [
         ("message", str(error)[:1000]),

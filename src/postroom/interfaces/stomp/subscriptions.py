@@ -1,4 +1,4 @@
-"""What a client has subscribed to: messages are leased for it, written, and ended as it says."""
+"""Subscriptions: messages are leased for the client, sent, and ended as it acknowledges."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _AGAIN = (QueueHeld, QueueLocked, StoreBusy, TooManyRequests, MessageCorrupt)  #
 
 
 class Asked(NamedTuple):
-    """What a SUBSCRIBE says."""
+    """The headers of a SUBSCRIBE."""
 
     id: str
     to: Destination
@@ -84,7 +84,7 @@ def _number(text: str, name: str, least: float, most: float) -> float:
 
 
 class Subscription:
-    """One subscription: a task leases for it what it may have, and writes it."""
+    """One subscription: a task that leases messages and sends them."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class Subscription:
             self._idle = False
 
     async def _next(self) -> bool:
-        """Give out what there is; False if that is nothing now."""
+        """Send the available messages; False if there are none now."""
         asked = self.asked
         count = min(asked.most - len(self.unacked), STOMP_LEASED_AT_ONCE)
         try:
@@ -174,21 +174,21 @@ class Subscription:
     # --- the end ---
 
     def meant(self, fence: int) -> list[int]:
-        """The leases that an acknowledgement means: with ``client``, all that were given out before, too."""
+        """The leases that an acknowledgement covers: with ``client``, all earlier ones, too."""
         if self.asked.mode != CLIENT:
             return [fence]
         every = list(self.unacked)
         return every[: every.index(fence) + 1] if fence in self.unacked else [fence]
 
     def forget(self, fences: list[int]) -> None:
-        """They have ended."""
+        """Forget leases that have ended."""
         for fence in fences:
             self.unacked.pop(fence, None)
             self._acks.pop(str(fence), None)
         self._room.set()
 
     async def end(self, ends: list[Ended]) -> list[LeaseOver | None]:
-        """End leases in one commit; of each that was over before, the refusal."""
+        """End leases in one commit; returns an error for each that was over before."""
         outcomes: list[LeaseOver | None] = await self._services.inside(partial(self._end, ends))
         self.forget([end.fence for end in ends])
         return outcomes
@@ -198,7 +198,7 @@ class Subscription:
             return self.leasing.end_each(ends)
 
     async def _keep(self) -> None:
-        """Let the client keep what it has; if another has it meanwhile, the client's acknowledgement will tell."""
+        """Extend the client's leases; if one is lost, its acknowledgement will fail."""
         while self.unacked:
             seconds = min(message.seconds for message in self.unacked.values())
             await asyncio.sleep(seconds / 3)
@@ -210,13 +210,13 @@ class Subscription:
                 self.forget(over)
 
     def fence_of(self, id: str) -> int | None:
-        """The lease that an acknowledgement names: by its number, or before version 1.2 by the message."""
+        """The lease of an acknowledgement: by its number, or before version 1.2 by the message."""
         if id.isascii() and id.isdigit() and len(id) < 19:
             return int(id) if int(id) in self.unacked else None
         return next((fence for fence, message in self.unacked.items() if message.key == id), None)
 
     async def stop(self) -> None:
-        """Give out nothing more; what the client has and has not acknowledged is in its queue again, and marked."""
+        """Send nothing more; unacknowledged messages return to the queue, marked as redelivered."""
         self._stopped = True
         self._room.set()
         if self._idle:

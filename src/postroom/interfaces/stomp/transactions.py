@@ -1,4 +1,4 @@
-"""The transactions of a connection: what is sent and acknowledged in each, until all of it is one commit."""
+"""The transactions of a connection: sends and acknowledgements collected for one commit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from postroom.queues.sending import Posting
 
 @dataclass
 class Wanted:
-    """What one transaction has so far."""
+    """The content of one transaction so far."""
 
     sends: list[Posting] = field(default_factory=list)
     ends: list[tuple[Subscription, Ended]] = field(default_factory=list)
@@ -23,7 +23,7 @@ class Wanted:
 
 
 class Transactions:
-    """Bounded: what waits here is in memory only."""
+    """The open transactions; their size is limited, because they are in memory only."""
 
     def __init__(self) -> None:
         self._open: dict[str, Wanted] = {}
@@ -49,7 +49,7 @@ class Transactions:
         transaction.ends += [end for end in ends if end[1].fence not in known]
 
     def end(self, id: str) -> Wanted:
-        """What was in a transaction; there is none of this name any more."""
+        """Remove a transaction and return its content."""
         transaction = self._find(id)
         del self._open[id]
         return transaction

@@ -46,7 +46,7 @@ def withdraw(visit: Visit) -> Goto:
 
 
 def create_token(visit: Visit) -> Again:
-    """It is shown once, on the page that answers, and is in no address."""
+    """Create a token. It is shown once, in the response only, never in an address."""
     days = visit.form.get("days", "").strip()
     if days and not (days.isascii() and days.isdigit() and len(days) < 6):
         raise RequestInvalid(where="days", why="a whole number of days is expected")
@@ -64,14 +64,14 @@ def revoke_token(visit: Visit) -> Goto:
 
 
 def add_user(visit: Visit) -> Goto:
-    """Someone who may sign in; what they may do is granted."""
+    """Add a user, who may sign in; rights are granted separately."""
     name = visit.needed("name")
     visit.room.flows.add_principal(name, _password(visit))
     return Goto(visit.here(), f"{name} is registered, and may do nothing yet: grant what is needed.")
 
 
 def set_password(visit: Visit) -> Goto:
-    """Another password for a user, whose sessions end with it."""
+    """Change the password of a user, which ends the user's sessions."""
     name, password = visit.needed("name"), _password(visit)
     _known(visit, name)
     visit.room.flows.add_principal(name, password, replace=True)
@@ -99,7 +99,7 @@ def _known(visit: Visit, name: str) -> None:
 
 
 def schedule(visit: Visit) -> Goto:
-    """A message at each time of a cron line."""
+    """Add a schedule: a message at each time of a cron line."""
     made = visit.room.consumers.schedule(
         visit.needed("name"),
         visit.needed("cron"),

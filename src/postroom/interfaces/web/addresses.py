@@ -1,4 +1,4 @@
-"""Addresses of pages: made here, so that whatever stands in a name stays a name."""
+"""Addresses of pages, with names escaped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = "/web"
 
 
 def address(base: str, path: str, names: Mapping[str, Any], query: Mapping[str, Any]) -> str:
-    """A path with its names filled in, and what is asked for; None is left out."""
+    """A path with its names filled in, and the query; parameters that are None are left out."""
     for name, value in names.items():
         path = path.replace("{" + name + "}", quote(str(value), safe=""))
     asked = [(name, str(value)) for name, value in query.items() if value is not None]
@@ -22,7 +22,7 @@ def address(base: str, path: str, names: Mapping[str, Any], query: Mapping[str, 
 
 
 def pairs(text: bytes, where: str) -> list[tuple[str, str]]:
-    """What a query or the body of a form says, in its order."""
+    """The fields of a query or form, in order."""
     try:
         return parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=PAGE_FIELDS_MAX)
     except ValueError:

@@ -1,6 +1,6 @@
-"""What takes long on a page: it is done in a thread of its own, and followed and stopped by whoever began it.
+"""Background work of pages: each runs in a thread, and the user who started it can follow and stop it.
 
-What came of it is kept for a while, so that a page can show another part of the same answer.
+The result is kept for a while, so that a page can show another part of it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from postroom.model.progress import OnProgress
 
 
 class Stopped(Exception):
-    """Whoever asked wants no answer any more."""
+    """The user has stopped the work."""
 
 
 class Asking:
-    """One thing that is being done; ``about`` is what was asked for."""
+    """Work in the background; ``about`` identifies what was asked for."""
 
     def __init__(self, user: str, about: Any) -> None:
         self.id = secrets.token_urlsafe(9)
@@ -54,16 +54,16 @@ class Asking:
         return self._coming.done()
 
     def wait(self) -> bool:
-        """Whether it is over; it may take a moment."""
+        """Whether it is over; waits a moment for it."""
         return bool(wait([self._coming], ASKING_SECONDS).done)
 
     def whole(self) -> Any:
-        """What came of it, however long it takes."""
+        """Wait for the result."""
         wait([self._coming])
         return self.result()
 
     def result(self) -> Any:
-        """What came of it, or why nothing did; of what was stopped, None."""
+        """The result, or raise its error; None if it was stopped."""
         try:
             return self._coming.result(0)
         except Stopped:  # a page was waiting for it meanwhile
@@ -71,14 +71,14 @@ class Asking:
 
     @property
     def rows(self) -> int:
-        """How much is kept for it."""
+        """The size of its kept result."""
         if not self.is_over or self._coming.exception() is not None:
             return 0
         kept = self._coming.result()
         return len(kept) if isinstance(kept, Sized) else 1
 
     def stop(self) -> None:
-        """Nothing more is told; what waits for its turn is never begun."""
+        """Stop: no more progress is reported, and queued work never starts."""
         self._stop.set()
 
     def run(self, work: Callable[[OnProgress], Any]) -> None:
@@ -90,7 +90,7 @@ class Asking:
 
 
 class Askings:
-    """All that is being done for pages of one server, and what came of it."""
+    """All background work for pages of one server, with its results."""
 
     def __init__(self) -> None:
         self._pool = RequestThreads(ASKINGS_AT_ONCE, "postroom-asking")
@@ -109,13 +109,13 @@ class Askings:
         return asking
 
     def known(self, user: str, id: str) -> Asking | None:
-        """What someone has begun and not stopped."""
+        """The work that a user has started and not stopped."""
         with self._lock:
             asking = self._known.get(id)
         return asking if asking is not None and asking.user == user else None
 
     def stop(self, user: str, id: str) -> bool:
-        """Whether there was something to stop."""
+        """Stop work; returns whether there was any."""
         with self._lock:
             asking = self._known.get(id)
             if asking is None or asking.user != user:
@@ -125,7 +125,7 @@ class Askings:
         return not asking.is_over
 
     def _forget(self) -> None:
-        """The oldest that are over, until what is left is little enough."""
+        """Drop the oldest results until few enough are left."""
         over = [asking for asking in self._known.values() if asking.is_over]
         rows = sum(asking.rows for asking in over)
         for asking in over:
@@ -135,7 +135,7 @@ class Askings:
             del self._known[asking.id]
 
     def close(self, seconds: float) -> bool:
-        """Stop everything; answers with whether it has ended in this time."""
+        """Stop everything; returns whether it ended in this time."""
         with self._lock:
             for asking in self._known.values():
                 asking.stop()

@@ -1,4 +1,4 @@
-"""A body as a page shows it: XML and JSON indented, in parts that fold, each piece of text with its kind."""
+"""A body for a page: XML and JSON indented, with folding parts and syntax colours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Piece = tuple[str, str]
 
 @dataclass
 class Part:
-    """A line, or a part that folds: its first line, what is inside, its last line."""
+    """A line, or a folding part: first line, content, last line."""
 
     head: list[Piece]
     inside: list[Part] = field(default_factory=list)
@@ -27,7 +27,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Shown:
-    """``parts`` if the body was read by its format, else ``text``; cut if there is more."""
+    """``parts`` if the body could be parsed, else ``text``; shortened if it is long."""
 
     parts: list[Part] | None
     text: str
@@ -90,7 +90,7 @@ def _element(element: Any, depth: int) -> Part:
 
 
 def _name(tag: str) -> str:
-    """Without its namespace, which the text of the body has."""
+    """A tag without its namespace, which the body's text shows."""
     return str(tag).rpartition("}")[2]
 
 

@@ -1,4 +1,4 @@
-"""The desk of a station: mailbox, what waits for something, forms at hand, dossiers."""
+"""The desk of a station: mailbox, waiting forms, forms at hand, dossiers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _image_grid(item: InventoryItem) -> Any:
 
 
 def _card(visit: Visit, waiting: Waiting, forms: Mapping[str, Any]) -> dict[str, Any]:
-    """A working set: what it has, and each that is missing drawn as its sketch."""
+    """A working set: its messages, and each missing one shown as its sketch."""
     lacks: list[dict[str, Any]] = []
     for sketch, (type, asked) in waiting.lacks.items():
         form = forms.get(type)
@@ -94,7 +94,7 @@ def get_all(visit: Visit) -> Goto:
 
 
 def ship(visit: Visit) -> Goto | Again:
-    """Ship the forms that are chosen; a station that is none is told at its field."""
+    """Ship the chosen forms; an unknown station is reported at its field."""
     try:
         shipped = visit.station.ship(visit.all("key"), visit.needed("to"))
     except StationUnknown as unknown:
@@ -103,7 +103,7 @@ def ship(visit: Visit) -> Goto | Again:
 
 
 def no_station(unknown: StationUnknown) -> str:
-    """For someone who has no command line."""
+    """The error for an unknown station, without advice for the command line."""
     return f"There is no station {unknown.facts['station']}{unknown.facts['nearest'] or '.'}"
 
 

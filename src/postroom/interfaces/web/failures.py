@@ -1,7 +1,7 @@
-"""Failures by their cause: error messages, dead letters, and errors of procedures.
+"""Failures by cause: error messages, dead letters, and errors of procedures.
 
-What failed in a queue is edited, tried and sent again. Forms with which a procedure has failed are offered to it again
-when someone has written on them.
+A failed message of a queue can be edited, tried and sent again. Forms at which a procedure failed are offered to it
+again when someone changes them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _VARIABLE = re.compile(r"\"[^\"]*\"|'[^']*'|\u201c[^\u201d]*\u201d|\b\d[\w.,:-]*
 
 @dataclass(frozen=True)
 class Failed:
-    """One message that failed: what is said of it, and where it waits."""
+    """A failed message: its description, and where it is."""
 
     key: str  # of the error message, or of the dead letter
     waits_in: str
@@ -63,7 +63,7 @@ class Failed:
 
     @property
     def cause(self) -> tuple[str, str, str]:
-        """What failures have in common: the description without its variable parts, the code, and the rule."""
+        """What failures are grouped by: the description without its variable parts, the code, and the rule."""
         return _VARIABLE.sub("\u2026", self.what), self.code, self.rule
 
 
@@ -87,7 +87,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Failures:
-    """What failed, and of which queues there is more than a page groups: how many wait, and after which key."""
+    """The failures, and the queues with more than one page groups: how many, and after which key."""
 
     several: Sequence[Failed]
     more: Mapping[str, tuple[int, str]]
@@ -100,7 +100,7 @@ def failures(room: Postroom) -> list[Failed]:
 
 
 def found(room: Postroom, only: str | None = None, after: str | None = None) -> Failures:
-    """The failures of a room; or of one queue those after a key."""
+    """The failures of a room, or those of one queue after a key."""
     seen = picture(room)
     rows: list[Failed] = []
     more: dict[str, tuple[int, str]] = {}
@@ -131,7 +131,7 @@ def _properties(message: Message) -> Mapping[str, Any]:
 
 
 def failed_of(message: Message) -> Failed | None:
-    """What a dead letter or an error message says of a failure; None if it is neither."""
+    """The failure that a dead letter or an error message describes; None if it is neither."""
     properties = _properties(message)
     if FAILED_IN in properties:
         queue, why = str(properties[FAILED_IN]), str(properties.get(FAILED_WHY, ""))
@@ -157,7 +157,7 @@ def _error(message: Message) -> Any | None:
 
 
 def causes(failed: Sequence[Failed]) -> list[Cause]:
-    """Most first."""
+    """The causes, most frequent first."""
     groups: dict[tuple[str, str, str], list[Failed]] = {}
     for failure in failed:
         groups.setdefault(failure.cause, []).append(failure)
@@ -179,7 +179,7 @@ class TryAll:
 
 @dataclass(frozen=True)
 class TriedAll:
-    """What would come of it: of each that works the sign of what was tried, and why others would fail again."""
+    """The result of a dry run: a fingerprint for each that works, and the reason for each that would fail again."""
 
     works: Sequence[tuple[Failed, str]]
     refused: Sequence[tuple[str, str]]
@@ -193,7 +193,7 @@ def show(visit: Visit) -> Mapping[str, Any]:
 
 
 def _seen(visit: Visit) -> Failures:
-    """The failures that the address asks for."""
+    """The failures for the address."""
     return found(visit.room, visit.query.get("of") or None, visit.query.get("after") or None)
 
 
@@ -247,7 +247,7 @@ def _chosen(visit: Visit, groups: Sequence[Cause]) -> tuple[Cause | None, Failed
 
 
 def _input(visit: Visit, failed: Failed) -> dict[str, Any]:
-    """What failed, as it was, and as it stands in the field."""
+    """The failed message as it was, and as it is in the field."""
     draft = _draft_of(visit.room, failed)
     text = visit.form.get("body", draft.body).replace("\r\n", "\n")
     shown = body_view.shown_text(draft.body, Format(draft.format))
@@ -255,7 +255,7 @@ def _input(visit: Visit, failed: Failed) -> dict[str, Any]:
 
 
 def _draft_of(room: Postroom, failed: Failed) -> Draft:
-    """The message that failed, to be sent again; what is no longer kept is in its error message."""
+    """The failed message as a draft; what is no longer stored is taken from its error message."""
     message = room.journal.show(failed.key)
     if failed.code != "dead letter" or FAILED_IN not in _properties(message):
         try:
@@ -270,7 +270,7 @@ def _draft_of(room: Postroom, failed: Failed) -> Draft:
 
 
 def _again(room: Postroom, queue: str, message: Message) -> Draft:
-    """As whoever sends it says it: what the queue computes and what the system sets is made anew."""
+    """A message as its sender would send it, without computed and system properties, which are set again."""
     if message.corrupt:
         raise RequestInvalid(where="key", why=f"message {message.key} is damaged, and cannot be sent again")
     properties = {name: value for name, value in message.properties.items() if name not in FAILURE}
@@ -290,7 +290,7 @@ def _inside(message: Message) -> Draft:
 
 
 def _lines(visit: Visit, failed: Failed) -> list[tuple[int, str, bool]]:
-    """The lines of the rule that failed, and which of them; none if it was changed since so that it is not known."""
+    """The lines of the failed rule, with the failing one marked; none if the rule has changed since."""
     number = failed.place.rpartition(":")[0].rpartition(":")[2]
     for entry in visit.room.definitions.catalog() if failed.rule and failed.forms is None else ():
         body = entry.definition.get("body")
@@ -312,7 +312,7 @@ def _may(visit: Visit, failed: Failed) -> bool:
 
 
 def _require(visit: Visit, failed: Failed) -> None:
-    """Whoever sends again takes the failure away and sends what was edited."""
+    """Raise unless the user may remove the failure and send the edited message."""
     if failed.forms is not None:
         visit.require("work", "station", {"station": failed.queue})
         return
@@ -336,7 +336,7 @@ def _found(visit: Visit) -> Failed:
 
 
 def _draft(visit: Visit, failed: Failed) -> Draft:
-    """What is sent instead: the body of the field, with all else that the message had."""
+    """The message to send: the body in the field, and everything else from the failed message."""
     draft = _draft_of(visit.room, failed)
     text = visit.form.get("body")
     body = draft.body if text is None else text.replace("\r\n", "\n")
@@ -344,7 +344,7 @@ def _draft(visit: Visit, failed: Failed) -> Draft:
 
 
 def try_one(visit: Visit) -> Again:
-    """What would come of it; nothing is changed."""
+    """A dry run; changes nothing."""
     failed = _found(visit)
     _require(visit, failed)
     draft = _draft(visit, failed)
@@ -352,7 +352,7 @@ def try_one(visit: Visit) -> Again:
 
 
 def _sign(failed: Failed, draft: Draft) -> str:
-    """By which what was tried is known again when it is sent."""
+    """A fingerprint of what was tried, checked when it is sent."""
     said = json.dumps([failed.key, *draft]).encode()
     return blake2b(said, digest_size=8).hexdigest()
 
@@ -367,7 +367,7 @@ def _outcome(visit: Visit, failed: Failed, draft: Draft) -> dict[str, Any]:
 
 
 def retry_one(visit: Visit) -> Goto | Again:
-    """Send it as it was tried; what was not tried as it stands is tried now, and nothing is sent."""
+    """Send what was tried. If it has changed since, it is only tried again."""
     failed = _found(visit)
     _require(visit, failed)
     draft = _draft(visit, failed)
@@ -378,12 +378,12 @@ def retry_one(visit: Visit) -> Goto | Again:
 
 
 def _send_again(visit: Visit, failed: Failed, draft: Draft) -> None:
-    """In one commit: the failure leaves its queue, and caused what is sent. Who comes second finds it gone."""
+    """Remove the failure and send, in one commit. A second user finds it gone."""
     visit.room.consumers.redrive(failed.waits_in, to=failed.queue, keys=[failed.key], edit=lambda _: draft)
 
 
 def _all(visit: Visit) -> list[Failed]:
-    """The failures of the cause that the form names, each of which the visitor may send again."""
+    """The failures with the cause in the form that the user may send again."""
     key = visit.needed("key")
     for cause in causes(_seen(visit).several):
         if any(failure.key == key and failure.forms is None for failure in cause.failed):
@@ -396,7 +396,7 @@ def _all(visit: Visit) -> list[Failed]:
 def _each_tried(
     visit: Visit, edit: TryAll, failed: Sequence[Failed], progress: OnProgress
 ) -> Iterator[tuple[Failed, str | None, str]]:
-    """Each failure of a cause with the sign of what would be sent again, or why it would fail again."""
+    """For each failure, the fingerprint of what would be sent, or why it would fail again."""
     for number, failure in enumerate(failed):
         progress(number, len(failed))
         try:
@@ -423,7 +423,7 @@ def _description(body: str) -> str:
 
 
 def try_all(visit: Visit) -> Goto:
-    """What would come of all of a cause with the same edit; nothing is changed."""
+    """A dry run for all failures of a cause, with the same edit; changes nothing."""
     failed = _all(visit)
     edit = TryAll(visit.needed("key"), visit.form.get("find", ""), visit.form.get("put", ""))
     asking = visit.begun(edit, partial(_tried, visit, edit, failed))
@@ -437,7 +437,7 @@ def _tried(visit: Visit, edit: TryAll, failed: Sequence[Failed], progress: OnPro
 
 
 def retry_all(visit: Visit) -> Goto:
-    """Send those again that have worked when they were tried; the others stay."""
+    """Send those that worked in the dry run; the others stay."""
     edit, tried = _tried_before(visit)
     for failure, _ in tried.works:
         _require(visit, failure)
@@ -460,7 +460,7 @@ def retry_all(visit: Visit) -> Goto:
 
 
 def _tried_before(visit: Visit) -> tuple[TryAll, TriedAll]:
-    """The dry run that the address names: it is over, and had the edit that the form has."""
+    """The finished dry run that the address names, which must have the edit in the form."""
     asking = _asking(visit)
     if asking is not None and asking.is_over:
         edit, tried = asking.about, asking.result()
@@ -470,13 +470,13 @@ def _tried_before(visit: Visit) -> tuple[TryAll, TriedAll]:
 
 
 def stop(visit: Visit) -> Goto:
-    """Whoever tries wants to know no more."""
+    """Stop the dry run."""
     was_asked = visit.askings.stop(visit.user, visit.query.get("asked", ""))
     return Goto(visit.again(asked=None), "Stopped." if was_asked else "It was over already.")
 
 
 def file_away(visit: Visit) -> Goto:
-    """Take an error of a procedure out of the dossier of errors of its station; it stays at the station."""
+    """Remove an error of a procedure from the station's dossier of errors; the form stays at the station."""
     station, key = visit.needed("station"), visit.needed("key")
     visit.require("work", "station", {"station": station})
     visit.room.stations.admitted(station).remove_from_dossier(DOSSIER, key)

@@ -1,6 +1,6 @@
-"""The flow graph as a picture and as a table, with rates on its arcs; who has subscribed to what, and what changes it.
+"""The flow graph as a picture and a table, with rates, subscriptions and recent changes.
 
-Whoever may publish in the meta-space of a domain changes its graph here, as far as the policy of the domain allows.
+Users who may publish in the meta-space of a domain can change its graph here, as its policy allows.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ def show(visit: Visit) -> Mapping[str, Any]:
 
 
 def arc_rates(room: Postroom, graph: GraphShown) -> dict[str, float | None]:
-    """By arc, what it has delivered in a second, of the last minute: the journal says which arc has put a message.
+    """Events per second of each arc in the last minute, from the journal.
 
-    None for an arc into a space that stores nothing: what only passes through is nowhere written down.
+    None for an arc into a space that stores nothing, because the journal has no lines for it.
     """
 
     def work(tx: Transaction) -> tuple[dict[tuple[str, str], int], float]:
@@ -108,7 +108,7 @@ def meta_of(domain: str) -> str:
 
 
 def rights(visit: Visit, graph: GraphShown, domain: str) -> dict[str, Any]:
-    """What the visitor may change in a domain, or why nothing."""
+    """What the user may change in a domain, or why nothing."""
     allows = graph.domains[domain]
     mine = [action for action in CHANGES if any(action in allows.get(name, ()) for name in (EVERYONE, visit.user))]
     why = None
@@ -156,7 +156,7 @@ def _words(value: Any) -> str:
 
 
 def change(visit: Visit) -> Goto:
-    """Publish the event of a change, in the name of the visitor."""
+    """Publish the event of a change, as the user."""
     action, domain = visit.needed("do"), visit.needed("domain")
     visit.require("publish", "space", {"space": meta_of(domain)})
     event = {action[0].upper() + action[1:]: CHANGES[action](visit)}
@@ -181,7 +181,7 @@ def _arc_said(visit: Visit) -> dict[str, Any]:
 
 
 def placed(graph: GraphShown) -> dict[str, Box]:
-    """Spaces in columns: each right of those from which arcs lead to it, as far as there is no circle."""
+    """The positions of spaces in columns: each is right of its predecessors, except in a cycle."""
     if len(graph.spaces) > DRAWN_SPACES_MAX:
         return {}
     column = {space.name: 0 for space in graph.spaces}

@@ -1,4 +1,4 @@
-"""A form as its template was drawn: rows of labels and cells, to be filled in, shown, or asked with."""
+"""A form in the layout of its template: labels and cells to fill in, to show, or to query with."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _RULES = {
 
 
 class Mode(StrEnum):
-    """What is done with a form."""
+    """The purpose for which a form is shown."""
 
     CREATE = "create"
     MODIFY = "modify"
@@ -94,7 +94,7 @@ class Grid:
 
     @property
     def is_written(self) -> bool:
-        """Whether there is a blank to write into; else the sheet itself is reached by Tab, to scroll it."""
+        """Whether there is a blank to write into; if not, Tab focuses the sheet, to scroll it."""
         return any(cell.way == "write" for row in self.rows for cell in row.cells)
 
 
@@ -110,9 +110,9 @@ def grid(
     prefix: str = "f",
     group: str = "",
 ) -> Grid:
-    """``texts`` is what stands in the blanks; ``fixed`` are fields that may not be written any more.
+    """``texts`` are the contents of the blanks; ``fixed`` are fields that can no longer be changed.
 
-    ``group`` is before the names of fields, if there are several grids in one form.
+    ``group`` is a prefix of field names, for several grids in one form.
     """
     changed = changed_by or {}
     rows = []
@@ -174,7 +174,7 @@ def _takes(field: FormField, mode: Mode) -> str:
 
 
 def shown_texts(values: Mapping[str, FieldValue]) -> dict[str, str]:
-    """Values as they are written; several are one on each line."""
+    """Values as texts; lists have one value per line."""
     return {
         name: "\n".join(text(item) for item in value) if isinstance(value, tuple) else text(value)
         for name, value in values.items()
@@ -182,7 +182,7 @@ def shown_texts(values: Mapping[str, FieldValue]) -> dict[str, str]:
 
 
 def fixed_fields(form: Form, values: Mapping[str, FieldValue]) -> set[str]:
-    """Those that were entered for good."""
+    """The fields that can be entered only once and have a value."""
     return {
         field.name
         for field in form.fields
@@ -191,12 +191,12 @@ def fixed_fields(form: Form, values: Mapping[str, FieldValue]) -> set[str]:
 
 
 def sent_texts(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """What was written into the blanks of a form, as a browser sends it."""
+    """The texts of a submitted form, by field."""
     return {name.removeprefix(PREFIX): value.replace("\r\n", "\n") for name, value in pairs if name.startswith(PREFIX)}
 
 
 def given(form: Form, texts: Mapping[str, str]) -> dict[str, Any]:
-    """Values for the verbs of a station; a blank is None."""
+    """The values for a station; an empty blank is None."""
     values: dict[str, Any] = {}
     for name, written in texts.items():
         field = form.field(name)
@@ -210,7 +210,7 @@ def given(form: Form, texts: Mapping[str, str]) -> dict[str, Any]:
 
 
 def wrong(form: Form, values: Mapping[str, Any], *, is_new: bool) -> dict[str, str]:
-    """By field, why what was written cannot stand there; all of them, not the first alone."""
+    """By field, why its value is invalid; all errors, not only the first."""
     problems = {}
     for field in form.fields:
         value = values.get(field.name)
@@ -223,7 +223,7 @@ def wrong(form: Form, values: Mapping[str, Any], *, is_new: bool) -> dict[str, s
 
 
 def first_fields(form: Form, values: Mapping[str, FieldValue], most: int = 5) -> list[tuple[str, str]]:
-    """The first fields that say something and were not written by the system, shortened."""
+    """The first non-empty fields that users wrote, shortened."""
     texts = shown_texts(values)
     shown = [
         (field.name, texts[field.name].replace("\n", " ")[:60])

@@ -1,4 +1,4 @@
-"""A form at hand: modify, copy, ship, put into a dossier, print; and its way."""
+"""A form at hand: modify, copy, ship, file, print; and its history."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ def _there(visit: Visit, key: str) -> str:
 
 
 def _digest(image: Image) -> str:
-    """What a form said when someone began to write on it."""
+    """A digest of a form, to detect that someone else has changed it."""
     return blake2b(image.body.encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
 
 def save(visit: Visit) -> Goto | Again:
-    """Write what was changed; nothing if someone else has written meanwhile, or a field does not fit."""
+    """Save changes; nothing if someone else has changed the form meanwhile, or a field is invalid."""
     image = visit.station.show(visit.names["key"])
     texts, before = sent_texts(visit.said), shown_texts(image.fields)
     changed = {name: value for name, value in texts.items() if value != before.get(name, "")}
@@ -109,7 +109,7 @@ def copy(visit: Visit) -> Goto:
 
 
 def ship(visit: Visit) -> Goto | Again:
-    """A form leaves as it is saved."""
+    """Ship a form as it is saved."""
     to = visit.needed("to")
     try:
         (shipped,) = visit.station.ship(visit.names["key"], to)

@@ -1,4 +1,4 @@
-"""What every page says to the browser about itself, and where a request may come from (row S11 of the attacks)."""
+"""Security headers of every page, and the check of a request's origin (row S11 of the attacks)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def headers(media_type: str, *more: Header, is_safe: bool = False, is_kept: bool
 
 
 def check_origin(scheme: str, head: Mapping[str, str]) -> None:
-    """Refuse a write that another site's page has sent. A browser says where it comes from; programs have tokens."""
+    """Refuse a write from a page of another site. Browsers send their origin; programs use tokens."""
     site, origin = head.get("sec-fetch-site"), head.get("origin")
     if site is not None and site != "same-origin":
         raise RequestRefused(why=f"it was sent by a page of another site ({ascii(site)[:40]})")

@@ -1,4 +1,4 @@
-"""What came into queues and left them lately: counted while a room is served, also if nobody looks."""
+"""Recent arrivals and departures of queues, counted while a room is served, even if no page is open."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Moved = tuple[int, int]
 
 
 class Counts(NamedTuple):
-    """All that ever came into each queue and left it, at one moment."""
+    """The total arrivals and departures of each queue, at one moment."""
 
     at: datetime
     queues: Mapping[str, Moved]
 
 
 def counts(store: Store) -> Counts:
-    """As it is now."""
+    """The current counts."""
     return store.read(
         lambda tx: Counts(
             to_datetime(tx.now), {queue.name: (queue.arrivals, queue.departed) for queue in tx.queues.all()}
@@ -37,13 +37,13 @@ def counts(store: Store) -> Counts:
 
 
 def moved(before: Counts, after: Counts, queue: str) -> Moved:
-    """A queue that was not there had nothing; one that was made anew begins again."""
+    """The difference of two counts. A new queue starts at 0, and so does one that was created again."""
     then, now = before.queues.get(queue, (0, 0)), after.queues.get(queue, (0, 0))
     return max(now[0] - then[0], 0), max(now[1] - then[1], 0)
 
 
 class History:
-    """Of one room. What did not move is not kept, so that thousands of quiet queues need no memory."""
+    """The history of one room. Idle queues take no memory."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -63,7 +63,7 @@ class History:
             self._opened = now
 
     def rates(self, now: Counts) -> dict[str, tuple[float, float]]:
-        """Messages per second of each queue in the last minute or so; nothing if it was not counted so long."""
+        """Messages per second of each queue in about the last minute; empty if the history is too short."""
         with self._lock:
             known = [past for past in self._lately if (now.at - past.at).total_seconds() >= OVERVIEW_RATE_SECONDS]
         if not known:
@@ -73,7 +73,8 @@ class History:
         return {queue: (came / seconds, left / seconds) for queue, (came, left) in told.items()}
 
     def intervals(self, now: Counts, queue: str) -> tuple[float, list[Moved]]:
-        """How many seconds are known, and what came and left in each interval, oldest first; the last one goes on."""
+        """The seconds covered, and arrivals and departures in each interval, oldest first; the last one is
+        incomplete."""
         with self._lock:
             over, opened = list(self._over), self._opened
         if opened is None:
@@ -87,12 +88,12 @@ _histories: WeakKeyDictionary[Store, History] = WeakKeyDictionary()
 
 
 def history_of(store: Store) -> History:
-    """The one of a room that is served; an empty one if nobody counts."""
+    """The history of a served room; an empty one if nothing counts."""
     return _histories.setdefault(store, History())
 
 
 class Counting:
-    """A thread that counts from time to time."""
+    """A thread that counts at an interval."""
 
     def __init__(self, store: Store, seconds: float = COUNTED_SECONDS) -> None:
         self._store = store

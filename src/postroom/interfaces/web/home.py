@@ -1,4 +1,4 @@
-"""Where a visitor begins: the first page that they may see."""
+"""The start page: the first page that the user may see."""
 
 from __future__ import annotations
 

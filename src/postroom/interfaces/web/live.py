@@ -1,6 +1,6 @@
-"""What a page follows: a browser is told that something has changed, and asks for the part of the page again.
+"""Live updates: a browser is notified that something has changed, and requests that part of the page again.
 
-Nothing is said about what has changed, so the right to look at it is asked for where it is shown.
+The notification does not say what, so rights are checked where it is shown.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROOM = "room"
 
 
 def _followed(topic: str, caller: Caller) -> set[str] | None:
-    """The queues of a topic, which is a station, or None for the whole room; raises if the caller may not."""
+    """The queues of a topic, which is a station, or None for the whole room; raises without the right."""
     if topic == ROOM:
         caller.identity.require("look", "*")
         return None
@@ -45,7 +45,7 @@ def _concerns(event: Event, queues: set[str] | None) -> bool:
 
 
 def _still(asked: Asked, sessions: Sessions, callers: Callers) -> bool:
-    """Whether the session is still one, and of someone who may follow."""
+    """Whether the session is valid and its user may still follow."""
     user = sessions.user(asked.session)
     try:
         if user is not None:
@@ -56,12 +56,12 @@ def _still(asked: Asked, sessions: Sessions, callers: Callers) -> bool:
 
 
 def newest(room: Postroom) -> int:
-    """The number of what has happened last."""
+    """The newest journal number."""
     return room.store.read(lambda tx: tx.journal.newest())
 
 
 def _seen(asked: Asked) -> int | None:
-    """How much a page has shown, or a browser has heard of before its connection was lost."""
+    """The last number that the page or browser has seen."""
     said = asked.head.get("last-event-id") or asked.query.get("seen")
     if said is not None and not (said.isascii() and said.isdigit() and len(said) < 19):
         raise RequestInvalid(where="seen", why="a number of the journal is expected")
@@ -82,7 +82,7 @@ async def follow(
     receive: Any,
     send: Send,
 ) -> None:
-    """Server-sent events until the browser goes, its session ends or its right is gone."""
+    """Server-sent events until the browser disconnects, its session ends or its right is revoked."""
     queues, seen = _followed(asked.query.get("topic", ""), caller), _seen(asked)
     head = headers("text/event-stream", is_safe=asked.is_safe)
     await send({"type": "http.response.start", "status": 200, "headers": head})
@@ -111,7 +111,7 @@ async def _next(events: AsyncIterator[Event | None]) -> Any:
 
 
 async def _next_of(events: AsyncIterator[Event | None], gone: asyncio.Future[bool], queues: set[str] | None) -> Any:
-    """Wait for an event that concerns some queues, or with None for the time to look again; the end if nobody waits."""
+    """The next event for some queues; None when it is time to check again."""
     while True:
         ahead: asyncio.Future[Any] = asyncio.ensure_future(_next(events))
         await asyncio.wait([ahead, gone], return_when="FIRST_COMPLETED")

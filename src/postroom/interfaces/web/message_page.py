@@ -1,4 +1,4 @@
-"""A message: its body by its format, its properties, its attempts and all that happened to it."""
+"""A message: its body, properties, attempts and history."""
 
 from __future__ import annotations
 

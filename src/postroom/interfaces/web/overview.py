@@ -34,7 +34,7 @@ _findings_of: WeakKeyDictionary[Store, tuple[float, list[Finding]]] = WeakKeyDic
 
 
 def picture(room: Postroom) -> Overview:
-    """The room as it is, with rates of the last minute or so, which the server has counted."""
+    """The overview of the room, with the rates of about the last minute."""
     now = _earlier[room.store] = room.operations.overview(_earlier.get(room.store))
     rates = history_of(room.store).rates(counts_of(now))
     queues = [
@@ -51,7 +51,7 @@ def counts_of(seen: Overview) -> Counts:
 
 @dataclass(frozen=True)
 class Row:
-    """A queue, or a level of the tree with the sums of what is below it."""
+    """A queue, or a level of the tree with its totals."""
 
     label: str
     name: str  # how the server knows it
@@ -139,7 +139,7 @@ def _level(names: tuple[str, ...], below: Sequence[QueueSeen]) -> Row:
 
 
 def _aside(queues: Sequence[QueueSeen]) -> tuple[int, int, int]:
-    """The same of several queues."""
+    """The sums of ``aside_of`` for several queues."""
     return (
         sum(queue.leased for queue in queues),
         sum(queue.delayed for queue in queues),
@@ -148,7 +148,7 @@ def _aside(queues: Sequence[QueueSeen]) -> tuple[int, int, int]:
 
 
 def aside_of(queue: QueueSeen) -> tuple[int, int, int]:
-    """How many messages of a queue are leased, wait for their time, and for others of the same key."""
+    """How many messages of a queue are leased, delayed, and blocked by others of the same key."""
     return queue.leased, queue.delayed, queue.blocked
 
 
@@ -170,7 +170,7 @@ def _is_asked(row: Row, tab: str, find: str) -> bool:
 
 
 def oldest_messages(room: Postroom, names: Collection[str]) -> dict[str, Message]:
-    """By queue, the oldest message that waits, if it is sound; all are read at once."""
+    """By queue, the oldest waiting message, if it is sound; read in one query."""
 
     def work(tx: Transaction) -> dict[str, Message]:
         queues = {queue.name: queue for queue in tx.queues.all()}
@@ -181,7 +181,7 @@ def oldest_messages(room: Postroom, names: Collection[str]) -> dict[str, Message
 
 
 def _aged(room: Postroom, seen: Overview, rows: Sequence[Row], oldest: Mapping[str, Message]) -> list[Row]:
-    """With the time of the oldest message that waits, and what came and left."""
+    """The rows with the time of the oldest waiting message, arrivals and departures."""
     history, now = history_of(room.store), counts_of(seen)
     aged = []
     for row in rows:
@@ -192,7 +192,7 @@ def _aged(room: Postroom, seen: Overview, rows: Sequence[Row], oldest: Mapping[s
 
 
 def _waits(visit: Visit, seen: Overview) -> Iterator[tuple[str, str, str, str | None, str]]:
-    """What waits for a person: its sign, its word, what it is, and the page that helps with the name of its button."""
+    """What waits for a person: icon, word, text, and the page that helps with its button."""
     failures = visit.address("/failures")
     for name, number in seen.errors.items():
         if number:
@@ -214,7 +214,7 @@ def _waits(visit: Visit, seen: Overview) -> Iterator[tuple[str, str, str, str | 
 
 
 def _dead_letters(room: Postroom, seen: Overview) -> dict[str, int]:
-    """How many wait in each queue for dead letters."""
+    """The dead letters in each queue."""
     policies = room.store.read(lambda tx: tx.policies.all())
     names = {policies.get(queue.name, NO_POLICY).dead_letters_of(queue.name) for queue in seen.queues}
     names -= set(seen.errors)
@@ -222,7 +222,7 @@ def _dead_letters(room: Postroom, seen: Overview) -> dict[str, int]:
 
 
 def _findings(visit: Visit) -> list[Finding] | None:
-    """What the doctor says, for an operator who asks; a page that is open asks again after a while."""
+    """The findings of the doctor, for operators on request; an open page asks again after a while."""
     if "doctor" not in visit.query:
         return None
     visit.require("operate", None, {})
@@ -234,7 +234,7 @@ def _findings(visit: Visit) -> list[Finding] | None:
 
 
 def _bars(seen: Overview) -> list[tuple[int, int]]:
-    """The last steps of the engine: where each bar stands, and how high it is of 40."""
+    """The last engine steps as bars: position, and height of at most 40."""
     most = max((step.messages for step in seen.steps), default=1) or 1
     return [(index * 5, max(2, round(40 * step.messages / most))) for index, step in enumerate(seen.steps[-56:])]
 

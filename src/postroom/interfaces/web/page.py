@@ -1,4 +1,4 @@
-"""A page: a row with its path, the right that it needs, its template and what it does."""
+"""A page: path, required right, template and actions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ V = TypeVar("V")  # what a page gets: a visit
 
 @dataclass(frozen=True)
 class Goto:
-    """Another page, and what is said there once."""
+    """Redirect to another page, with a notice shown once."""
 
     address: str
     notice: str | None = None
@@ -21,7 +21,7 @@ class Goto:
 
 @dataclass(frozen=True)
 class Again:
-    """The same page with what is wrong in it."""
+    """Show the same page with errors."""
 
     context: Mapping[str, Any]
     status: int = 422
@@ -29,7 +29,7 @@ class Again:
 
 @dataclass(frozen=True)
 class File:
-    """Something to be kept, not shown."""
+    """A file to download."""
 
     name: str
     media_type: str
@@ -44,8 +44,8 @@ Done = Goto | Again | File
 class Page(Generic[V]):
     """``right`` is the verb of a grant, ``of`` the part of the path that names its object; None means everything.
 
-    A page without a right is for whoever has signed in. ``actions`` are what its buttons do: the button's name is
-    ``do``, its value the action. ``label`` puts it into the navigation; ``{station}`` is there the visitor's station.
+    A page without a right is for every signed-in user. ``actions`` are called by buttons: the button's name is ``do``,
+    its value the action. ``label`` puts it into the navigation, where ``{station}`` is the user's station.
     """
 
     path: str
@@ -59,7 +59,7 @@ class Page(Generic[V]):
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """``{name}`` is one part of the path, ``{name...}`` all that is left of it."""
+        """A regular expression for the path: ``{name}`` is one part, ``{name...}`` all the rest."""
         text = re.escape(self.path)
         text = re.sub(r"\\\{(\w+)\\\.\\\.\\\.\\\}", r"(?P<\1>.+)", text)
         return re.compile(re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", text))

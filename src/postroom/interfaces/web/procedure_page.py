@@ -59,7 +59,7 @@ def _named(visit: Visit) -> Sketches | None:
 def _context(
     visit: Visit, sketches: Sketches | None, problems: Sequence[Problem] = (), tried: Tried | None = None
 ) -> dict[str, Any]:
-    """``problems`` are shown at the fields that their lines are about; what is about no field, above."""
+    """``problems`` are shown at the fields of their lines, others at the top."""
     lines = [] if sketches is None else list(sketches.lines())
     at: dict[tuple[int, str], str] = {}
     above = []
@@ -87,7 +87,7 @@ def _context(
 def _drawn(
     visit: Visit, sketches: Sketches, errors: Mapping[tuple[int, str], str]
 ) -> list[tuple[Sketch, Grid | None, str | None]]:
-    """Each sketch, its template with what is written on it, and fields that the template has not."""
+    """Each sketch, its template filled in, and fields that the template does not have."""
     forms = edition_forms(visit)
     drawings = []
     for number, sketch in enumerate(sketches.several):
@@ -108,12 +108,12 @@ def _grid(form: Form, sketch: Sketch, number: int, errors: Mapping[str, str]) ->
 
 
 def draw(visit: Visit) -> Again:
-    """The sketches as they stand, without those that are marked as gone; nothing is changed."""
+    """Show the sketches without those marked for removal; changes nothing."""
     return Again(_context(visit, of_fields(visit.said)), 200)
 
 
 def add(visit: Visit) -> Again:
-    """One sketch more; nothing is changed."""
+    """Add a sketch; changes nothing else."""
     sketches = of_fields(visit.said)
     kind, of = visit.needed("add.kind"), visit.needed("add.of")
     if kind not in KINDS:
@@ -129,7 +129,7 @@ def _proposed(visit: Visit) -> tuple[Sketches, ProcedureDraft]:
 
 
 def check(visit: Visit) -> Again:
-    """Whether it could be loaded; nothing is changed."""
+    """Check whether it could be loaded; changes nothing."""
     sketches, draft = _proposed(visit)
     wrong = _wrong(visit, sketches, draft)
     return wrong or Again(_context(visit, sketches) | {"checked": True}, 200)
@@ -148,7 +148,7 @@ def _wrong(visit: Visit, sketches: Sketches, draft: Draft) -> Again | None:
 
 
 def try_out(visit: Visit) -> Goto | Again:
-    """What it would do with the forms that its station has now; nothing is changed."""
+    """A dry run with the forms at its station; changes nothing."""
     visit.require("look", None, {})
     sketches, draft = _proposed(visit)
     wrong = _wrong(visit, sketches, draft)
@@ -160,7 +160,7 @@ def try_out(visit: Visit) -> Goto | Again:
 
 
 def stop(visit: Visit) -> Again:
-    """Whoever tries wants to know no more; the sketches stay."""
+    """Stop the dry run; the sketches stay."""
     asking = visit.askings.known(visit.user, visit.query.get("asked", ""))
     if asking is None or not isinstance(asking.about, ProcedureDraft):
         raise RequestInvalid(where="asked", why="nothing is tried under this number any more")
@@ -180,7 +180,7 @@ def load(visit: Visit) -> Goto | Again:
 
 
 def switch(visit: Visit) -> Goto:
-    """Let a procedure run, or not."""
+    """Enable or disable a procedure."""
     name, stations = visit.needed("procedure"), visit.room.stations
     done = (stations.enable_procedure if visit.form["do"] == "enable" else stations.disable_procedure)(name)
     return Goto(visit.here(name=name), f"{name} was {visit.form['do']}d." if done else f"{name} was so already.")

@@ -1,4 +1,4 @@
-"""A procedure as sketches that are filled in: from its text to fields of a page, and from these to its text."""
+"""A procedure as filled-in sketches: from its text to fields of a page, and back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OPERATIONS = ("leave", "ship", "dossier", "abort")
 
 @dataclass
 class Sketch:
-    """One sketch as it stands on the page. ``of`` is a type, or the sketch of the message that it is about."""
+    """A sketch on the page. ``of`` is a type, or the sketch of the message that it refers to."""
 
     kind: str
     name: str
@@ -36,7 +36,7 @@ class Sketch:
     rest: dict[str, str] = field(default_factory=dict)  # what a line says: stations, copy, operation, where
 
     def lines(self) -> Iterator[tuple[str, str | None]]:
-        """Its text, line by line, and the field that a line is about."""
+        """Its text, line by line, with the field of each line."""
         colon = ":" if self.kind in ("precondition", "create") else "on"
         yield " ".join(f"  {self.kind} {self.name} {colon} {self.of}{self._behind()}".split("\n")), None
         for name, text in self.said.items():
@@ -65,14 +65,14 @@ class Sketches:
         return "\n".join(line for line, _, _ in self.lines()) + "\n"
 
     def lines(self) -> Iterator[tuple[str, int | None, str | None]]:
-        """Its text, line by line: in which sketch, and about which field."""
+        """Its text, line by line, with the sketch and field of each line."""
         yield f"procedure {' '.join(self.name.split())} at {' '.join(self.station.split())}", None, None
         for number, sketch in enumerate(self.several):
             for line, name in sketch.lines():
                 yield line, number, name
 
     def type_of(self, name: str) -> str | None:
-        """The type of the message that a sketch is about."""
+        """The type of the message in a sketch."""
         of = {sketch.name: sketch.of for sketch in self.several if sketch.kind in ("precondition", "create")}
         return of.get(name)
 
@@ -107,7 +107,8 @@ def _said(lines: Sequence[Wanted | Written]) -> dict[str, str]:
 
 
 def of_fields(pairs: Sequence[tuple[str, str]]) -> Sketches:
-    """What a browser has sent: ``s0.kind``, ``s0.name``, ``s0.field:No``; what is marked as gone is left out."""
+    """The sketches of a submitted form: ``s0.kind``, ``s0.name``, ``s0.field:No``; those marked for removal are left
+    out."""
     parts: dict[int, dict[str, str]] = {}
     plain: dict[str, str] = {}
     for name, value in pairs:

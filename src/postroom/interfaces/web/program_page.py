@@ -1,4 +1,4 @@
-"""Programs: the definitions in force as files, edited, checked, tried on stored messages, compared and loaded."""
+"""Programs: edit, check, try, compare and load definition files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PATH = "/programs"
 
 @dataclass(frozen=True)
 class Draft:
-    """A file as it is proposed."""
+    """A proposed file."""
 
     name: str
     text: str
@@ -35,7 +35,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Difference:
-    """A message, and what is done with it by what is in force and by what is proposed."""
+    """A message, with what definitions in force and proposed ones do with it."""
 
     key: str
     queue: str
@@ -49,7 +49,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Tried:
-    """What came of a dry run."""
+    """The result of a dry run."""
 
     several: Sequence[Difference]
     is_all: bool
@@ -75,7 +75,7 @@ def show(visit: Visit) -> Mapping[str, Any]:
 
 
 def _proposed(visit: Visit) -> Draft:
-    """What was sent, or what is in force."""
+    """The submitted text, or the one in force."""
     if visit.form:
         return Draft(visit.form.get("name", "").strip(), visit.form.get("text", "").replace("\r\n", "\n"))
     name, files = visit.query.get("file", "").strip(), file_texts(visit.room)
@@ -116,7 +116,7 @@ def file_texts(room: Postroom, version: int | None = None) -> dict[str, str]:
 
 
 def _compared(visit: Visit, name: str, in_force: str) -> dict[str, Any] | None:
-    """Two versions of a file side by side: that which the address names, and another or what is in force."""
+    """Two versions of a file side by side: the one in the address, and another or the one in force."""
     if "before" not in visit.query or not name:
         return None
     before, after = visit.number("before", 1, 10**8), visit.number("after", 10**8, 10**8)
@@ -131,7 +131,7 @@ def _compared(visit: Visit, name: str, in_force: str) -> dict[str, Any] | None:
 
 
 def changes(before: str, after: str) -> Iterator[tuple[str, str, str]]:
-    """Side by side: whether a line is the same, gone, come or changed, as it was, and as it is proposed."""
+    """A side-by-side diff: the kind of each line, its old and its new text."""
     old, new = before.splitlines(), after.splitlines()
     if len(old) + len(new) > COMPARED_LINES_MAX:
         yield "replace", f"{len(old)} lines", f"{len(new)} lines: too many to compare"
@@ -148,7 +148,7 @@ def changes(before: str, after: str) -> Iterator[tuple[str, str, str]]:
 
 
 def drafted(visit: Visit) -> Draft:
-    """What was sent; raises if its name is none of a file."""
+    """The submitted draft; raises for an invalid file name."""
     visit.needed("name")
     draft = _proposed(visit)
     FILES.checked("name", {draft.name: draft.text})
@@ -157,13 +157,13 @@ def drafted(visit: Visit) -> Draft:
 
 @contextmanager
 def written(room: Postroom, draft: Draft) -> Iterator[Path]:
-    """A draft as a file, beside those in force, which it may name; no file of this machine is read."""
+    """A draft as a file, beside those in force, which it may refer to; no other file of this machine is read."""
     with reading_only({**file_texts(room), draft.name: draft.text}):
         yield Path(draft.name)
 
 
 def check(visit: Visit) -> Again:
-    """Whether it could be loaded; nothing is changed."""
+    """Check whether it could be loaded; changes nothing."""
     visit.require("load", None, {})
     draft = drafted(visit)
     try:
@@ -179,7 +179,7 @@ def _wrong(visit: Visit, draft: Draft, error: DefinitionError) -> Again:
 
 
 def problems_of(error: DefinitionError) -> Sequence[Problem]:
-    """What is wrong, place by place; raises the error again if it tells of no place."""
+    """The problems of an error with their places; raises it again if it has none."""
     problems: Sequence[Problem] = error.facts.get("problems", ())
     if not problems:
         raise error
@@ -187,9 +187,9 @@ def problems_of(error: DefinitionError) -> Sequence[Problem]:
 
 
 def try_out(visit: Visit) -> Goto | Again:
-    """What this would do with the messages that are stored, and what would differ; nothing is changed.
+    """A dry run on stored messages, with the differences; changes nothing.
 
-    It may take long, and is followed and stopped as a query is. What is stored is shown, wherever it is.
+    It runs in the background, like a query. It shows stored messages of all places.
     """
     visit.require("load", None, {})
     visit.require("look", None, {})
@@ -204,7 +204,7 @@ def try_out(visit: Visit) -> Goto | Again:
 
 
 def trial(room: Postroom, draft: Draft, progress: OnProgress) -> Tried:
-    """A dry run of what is proposed and of what is in force, message by message."""
+    """Compare proposed definitions with those in force, message by message."""
     now = Draft(draft.name, file_texts(room).get(draft.name, ""))
     after = _done(room, draft, progress)
     before = _done(room, now, progress) if now.text else {}
@@ -216,7 +216,7 @@ def trial(room: Postroom, draft: Draft, progress: OnProgress) -> Tried:
 def _done(
     room: Postroom, draft: Draft, progress: OnProgress
 ) -> dict[tuple[str, str, int], Sequence[Mapping[str, Any]]]:
-    """By message and place, what would be done; several working sets that one message completes are told apart."""
+    """The actions by message and place; several working sets of one message are kept apart."""
     effects: dict[tuple[str, str, int], Sequence[Mapping[str, Any]]] = {}
     same: Counter[tuple[str, str]] = Counter()
     with written(room, draft) as file:
@@ -231,7 +231,7 @@ def _done(
 
 
 def stop(visit: Visit) -> Again:
-    """Whoever tries wants to know no more; the text stays."""
+    """Stop the dry run; the text stays."""
     asking: Asking | None = visit.askings.known(visit.user, visit.query.get("asked", ""))
     if asking is None or not isinstance(asking.about, Draft):
         raise RequestInvalid(where="asked", why="nothing is tried under this number any more")

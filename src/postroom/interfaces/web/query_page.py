@@ -1,6 +1,6 @@
-"""Query by example: conditions written into a form, where to look, and what was found.
+"""Query by example: conditions in a form, scope, and results.
 
-A query that looks at other stations has a number, which is noted: it is begun by a button, never by an address alone.
+A query of other stations is recorded in the journal: it is started by a button, never by an address alone.
 """
 
 from __future__ import annotations
@@ -58,17 +58,17 @@ def show(visit: Visit) -> Mapping[str, Any] | Again | Goto:
 
 
 def _given(visit: Visit) -> Mapping[str, str]:
-    """What was written and chosen: in the form that was sent, or in the address."""
+    """The submitted fields, or those of the address."""
     return visit.form if visit.form.get("do") in FINDING else visit.query
 
 
 def _find(visit: Visit) -> str | None:
-    """What is asked for: 1 is all that fits, count is how many there are."""
+    """What is requested: 1 for the messages, count for their number."""
     return FINDING.get(visit.form.get("do", "")) or visit.query.get("find")
 
 
 def find(visit: Visit) -> Goto | Again:
-    """Begin a query; what was found has an address."""
+    """Start a query; its result has an address."""
     shown = show(visit)
     return shown if isinstance(shown, (Goto, Again)) else Again(shown)
 
@@ -120,7 +120,7 @@ def _context(visit: Visit, is_asked: bool) -> dict[str, Any] | Goto:
 
 
 def _asked(visit: Visit) -> Asking | None:
-    """The query of the address: one that runs or was answered, or a new one if that changes nothing or was sent."""
+    """The query of the address: a running or finished one, or a new one if it was submitted or is not recorded."""
     station, type, texts, scope = visit.station, visit.names["type"], _texts(visit), _scope(visit)
     if not visit.form and scope.partition("=")[0] not in READING:
         return visit.known(_about(visit))
@@ -130,13 +130,13 @@ def _asked(visit: Visit) -> Asking | None:
 
 
 def _about(visit: Visit) -> tuple[Any, ...]:
-    """What is asked, on whichever page."""
+    """What identifies a query, whichever page of the result is shown."""
     what = "count" if _find(visit) == "count" else "query"
     return what, visit.names["station"], visit.names["type"], _scope(visit), _texts(visit)
 
 
 def stop(visit: Visit) -> Goto:
-    """Whoever asked wants no answer any more."""
+    """Stop the query."""
     was_asked = visit.askings.stop(visit.user, visit.query.get("asked", ""))
     return Goto(_again(visit, find=None), "Stopped." if was_asked else "It was over already.")
 
@@ -196,7 +196,7 @@ def _again(visit: Visit, **more: Any) -> str:
 
 
 def _reads(form: Form, texts: Mapping[str, str]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """By field, each condition as a word and a value."""
+    """By field, its conditions as operator and value."""
     return [(name, [_read(condition) for condition in several]) for name, several in sketch(form, texts).items()]
 
 
@@ -209,7 +209,7 @@ def _read(condition: Condition) -> tuple[str, str]:
 
 
 def _answered(visit: Visit) -> Answer:
-    """What the visitor has been shown, and no other answer; an address without a number asks now."""
+    """The result that the user has seen; an address without a number starts a query now."""
     if "asked" in visit.query and visit.known(_about(visit)) is None:
         raise RequestInvalid(where="asked", why="what was found is no longer kept: find it again")
     asking = _asked(visit)
@@ -220,7 +220,7 @@ def _answered(visit: Visit) -> Answer:
 
 
 def keep(visit: Visit) -> Goto:
-    """Save what was found as a temporary table of the station."""
+    """Save the result as a temporary table of the station."""
     name, answer = visit.needed("into"), _answered(visit)
     visit.station.save_table(name, visit.names["type"], answer)
     return Goto(_again(visit, asked=visit.query.get("asked")), f"Saved {count(len(answer))} as the table {name}.")
@@ -230,7 +230,7 @@ def keep(visit: Visit) -> Goto:
 
 
 def export(visit: Visit) -> File:
-    """Everything that a query has found, as a file."""
+    """The whole result of a query, as a file."""
     kind = visit.names["format"]
     if kind not in FORMATS:
         raise RequestInvalid(where="format", why=f"one of {', '.join(FORMATS)}")

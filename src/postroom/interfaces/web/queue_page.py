@@ -1,4 +1,4 @@
-"""A queue: its messages, searched by properties; send by hand, hold, enable, its password and its policy."""
+"""A queue: its messages with a search by properties; send, hold, enable, password and policy."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def show(visit: Visit) -> Mapping[str, Any]:
 
 
 def _names(visit: Visit) -> tuple[str, ...]:
-    """The first queue by whichever of its names; each is asked for again when something is done."""
+    """The first queue, by any of its names; the right is checked again at each action."""
     return visit.room.access.names(visit.names["queue"])[0]
 
 
@@ -71,7 +71,7 @@ def _asked(visit: Visit) -> bool:
 
 
 class Found(NamedTuple):
-    """A page of a queue: what fits of so many messages, and where the next ones begin."""
+    """A page of search results, and where the next one starts."""
 
     messages: list[Message]
     looked: int
@@ -79,7 +79,7 @@ class Found(NamedTuple):
 
 
 def _looked_through(visit: Visit) -> Found:
-    """As many as fill a page, or all that fit of so many; a search goes on where it has ended."""
+    """Search until a page is full or a limit is reached; the next page continues there."""
     queue, after = visit.names["queue"], visit.query.get("after") or None
     listing_of = visit.room.queues.history if "processed" in visit.query else visit.room.queues.peek
     fitting: list[Message] = []
@@ -122,7 +122,7 @@ def _row(message: Message) -> dict[str, Any]:
 
 
 def _policy(visit: Visit) -> list[dict[str, Any]] | None:
-    """The fields of the policy of one queue that can have one."""
+    """The fields of a queue's policy; None if it cannot have one."""
     try:
         (policy,) = visit.room.consumers.policy(visit.names["queue"]).values()
     except (PostroomError, ValueError):
@@ -143,7 +143,7 @@ def _text(value: Any) -> str:
 
 
 def send(visit: Visit) -> Goto:
-    """One message, as it was written."""
+    """Send one message as entered."""
     visit.require("send", "queue", visit.names)
     properties = _properties(visit.form.get("properties", ""))
     body, format = visit.form.get("body", "").replace("\r\n", "\n"), visit.form.get("format") or None
@@ -158,7 +158,7 @@ def send(visit: Visit) -> Goto:
 
 
 def _properties(text: str) -> dict[str, Any] | None:
-    """One to a line: a name, a colon, a value, which is JSON or else text."""
+    """Properties, one per line: name, colon, and a value that is JSON or text."""
     properties: dict[str, Any] = {}
     for line in filter(str.strip, text.splitlines()):
         name, colon, value = line.partition(":")
@@ -191,14 +191,14 @@ def enable(visit: Visit) -> Goto:
 
 
 def set_password(visit: Visit) -> Goto:
-    """The first password of a queue: without one it cannot be held."""
+    """Set the first password of a queue, which is needed to hold it."""
     visit.require("manage", "queue", visit.names)
     visit.room.queues.set_password(visit.names["queue"], password=visit.needed("password"))
     return Goto(visit.here(), f"{visit.names['queue']} has a password: it can be held and enabled.")
 
 
 def set_policy(visit: Visit) -> Goto:
-    """What is changed of the policy; the rest stays."""
+    """Change some settings of the policy; the others stay."""
     visit.require("manage", "queue", visit.names)
     (known,) = visit.room.consumers.policy(visit.names["queue"]).values()
     changes = dict(_changes(visit, known))

@@ -1,4 +1,4 @@
-"""Every page, in the order in which they are looked for and stand in the navigation."""
+"""All pages, in the order of lookup and navigation."""
 
 from __future__ import annotations
 

@@ -24,12 +24,12 @@ _DIGESTS = {name: blake2b(content, digest_size=6).hexdigest() for name, content 
 
 
 def rendered(template: str, context: Mapping[str, Any]) -> bytes:
-    """A page as text; lone surrogates, which UTF-8 cannot have, are shown as such."""
+    """Render a page; lone surrogates, which UTF-8 cannot encode, are shown as escapes."""
     return ENVIRONMENT.get_template(template).render(context).encode(errors="backslashreplace")
 
 
 def static_address(base: str, name: str) -> str:
-    """Where a file is; it changes with the file, so that browsers may keep it."""
+    """The address of a static file; it changes with the content, so that browsers may cache it."""
     return f"{base}/static/{_DIGESTS[name]}/{name}"
 
 
@@ -61,7 +61,7 @@ def moment(time: datetime | str | None, now: datetime | None = None) -> str:
 
 
 def time_element(time: datetime | str | None) -> Markup:
-    """A moment as a page shows it: all times are UTC, and each says so."""
+    """A time on a page, in UTC and labelled so."""
     parsed = _time(time)
     if parsed is None:
         return Markup("")
@@ -94,12 +94,12 @@ def age(since: float | timedelta) -> str:
 
 
 def age_step(since: float) -> int:
-    """1 to 5: seconds, minutes, hours, days, weeks."""
+    """The unit of an age, 1 to 5: seconds, minutes, hours, days, weeks."""
     return next((step for step, most in enumerate((60, 3600, 86_400, 604_800), 1) if since < most), 5)
 
 
 def key_parts(key: str) -> tuple[str, str]:
-    """The block of a key, which is faint, and its tail."""
+    """The block of a key, which is shown faint, and its tail."""
     block, dot, tail = key.partition(".")
     return (block + dot, tail) if dot else ("", key)
 

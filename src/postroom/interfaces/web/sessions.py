@@ -1,4 +1,4 @@
-"""Sign-in: sessions of browsers, their cookies, and how often someone may try.
+"""Sign-in: browser sessions, their cookies, and limits on attempts.
 
 A session is a login of the room (``Registry.login``): random, kept as a hash, bound to the password, and ended at once
 by sign-out, by another password or by the removal of its user.
@@ -26,10 +26,10 @@ class _Tries:
 
 
 class Throttle:
-    """Slows down whoever fails to sign in as someone, from one address; others, and other addresses, are not slowed.
+    """Limits failed sign-ins by name and address.
 
-    Whoever guesses from very many addresses is slowed for a name as a whole. An address from which that name has signed
-    in before is not.
+    Guesses from very many addresses slow down the name as a whole, except for addresses from which it has signed in
+    before.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Throttle:
         self._trusted: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def check(self, name: str, address: str) -> None:
-        """Raise if it is too early to try again."""
+        """Raise if it is too early for another attempt."""
         now = monotonic()
         for key in self._keys(name, address):
             tries = self._tries.get(key)
@@ -67,7 +67,7 @@ class Throttle:
 
 
 class Sessions:
-    """The sessions of browsers. ``shown`` is what a cookie holds: the name and a token of it."""
+    """Browser sessions. ``shown`` is the content of a cookie: the name and a token."""
 
     def __init__(self, room: Postroom) -> None:
         self._room = room
@@ -75,7 +75,7 @@ class Sessions:
         self.at_once = asyncio.Semaphore(LOGINS_AT_ONCE)  # each needs 64 MB
 
     def begin(self, name: str, password: str, address: str) -> str:
-        """Sign someone in; raises if the password is wrong, or too many were."""
+        """Sign in and return the cookie; raises for a wrong password, or after too many."""
         try:
             token = self._room.access.sign_in(name, password)
         except PrincipalRefused:
@@ -85,7 +85,7 @@ class Sessions:
         return f"{name.encode().hex()}.{token}"
 
     def user(self, shown: str) -> str | None:
-        """Whose session it is, if it is one and still valid."""
+        """The user of a valid session."""
         name, token = _split(shown)
         return name if name and self._room.access.is_signed_in(name, token) else None
 
@@ -117,7 +117,10 @@ def session_of(headers: Mapping[str, str], is_safe: bool) -> str:
 
 
 def session_cookie(shown: str, is_safe: bool) -> bytes:
-    """Sets the cookie of a session, or with no text removes it. Under TLS no other host or path can set it."""
+    """A header that sets a session cookie, or with empty text removes it.
+
+    Under TLS no other host or path can set it.
+    """
     age = int(LOGIN_SECONDS) if shown else 0
     name, more = (_SAFE_COOKIE, "; Secure") if is_safe else (_COOKIE, "")
     return f"{name}={shown}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{more}".encode("ascii")

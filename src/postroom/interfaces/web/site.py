@@ -1,4 +1,4 @@
-"""The pages of a server: an ASGI application below ``/web``. Who may see a page is decided here, before it is made."""
+"""The pages of a server: an ASGI application below ``/web``. Rights are checked here, before a page is made."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _HTML = "text/html; charset=utf-8"
 
 
 class Site:
-    """The pages on a room; made in the loop that serves."""
+    """The pages of a room; made in the serving event loop."""
 
     def __init__(self, room: Postroom, callers: Callers, tail: Tail, inside: Inside) -> None:
         self._callers = callers
@@ -47,7 +47,7 @@ class Site:
         return path == "/" or path == ROOT or path.startswith(f"{ROOT}/")
 
     def close(self, seconds: float) -> bool:
-        """End what is still being done for pages; answers with whether it has ended in this time."""
+        """Stop background work; returns whether it ended in this time."""
         self._counting.close()
         return self._askings.close(seconds)
 
@@ -157,7 +157,7 @@ class Site:
             await _answer(send, status, made, headers(_HTML, is_safe=asked.is_safe))
 
     async def _fail(self, send: Send, scope: Scope, asked: Asked | None, error: PostroomError) -> None:
-        """A page that says what is wrong, for whoever it is."""
+        """Send an error page."""
         status = problems.status_of(type(error))
         base = scope.get("root_path", "") + ROOT
         context = _frame(base, asked.theme if asked else None) | {"error": error, "visit": None}
@@ -174,7 +174,7 @@ def _routed(path: str) -> tuple[Page[Visit], dict[str, str]]:
 
 
 def _made(visit: Visit, is_action: bool) -> tuple[int, bytes | Goto | File]:
-    """Do what is asked for, or show why it is not done; in a thread, in the name of the visitor."""
+    """Run the action or show the page, in a thread, as the user."""
     page = visit.page
     with visit.acting():
         try:
@@ -199,7 +199,7 @@ def _acted(visit: Visit) -> Any:
 
 
 def _refused(visit: Visit, error: PostroomError, is_action: bool) -> tuple[int, bytes | Goto | File]:
-    """The page as it is, and above it what was refused; or a page about the refusal alone."""
+    """The page with the error above it; or an error page."""
     log.warning("refused %s %s: %s", visit.user, visit.page.path, error.code)
     status = problems.status_of(type(error))
     visit.problem = error
@@ -226,7 +226,7 @@ def _frame(base: str, theme: str | None) -> dict[str, Any]:
 
 
 def _navigation(visit: Visit) -> dict[str, list[tuple[str, str, bool]]]:
-    """By group: the label, the address, and whether it is this page."""
+    """By group: label, address, and whether it is the current page."""
     groups: dict[str, list[tuple[str, str, bool]]] = {}
     for page in visit.others:
         if page.label is not None and (there := visit.address_of(page)) is not None:
@@ -235,7 +235,7 @@ def _navigation(visit: Visit) -> dict[str, list[tuple[str, str, bool]]]:
 
 
 def _signing_in(asked: Asked, name: str | None, problem: str | None, to: str | None) -> bytes:
-    """``to`` is the page that is opened then."""
+    """The sign-in page; ``to`` is opened afterwards."""
     context = _frame(asked.base, asked.theme) | {"visit": None, "name": name or "", "refusal": problem, "to": to or ""}
     return rendered("sign-in.html", context)
 

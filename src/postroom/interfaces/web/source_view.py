@@ -1,4 +1,4 @@
-"""The text of a program with colours: words of its language, texts, numbers and comments, line by line."""
+"""The source of a program with syntax colours, line by line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came into a queue and left it in the last hour, as small bars."""
+"""Arrivals and departures of a queue in the last hour, as small bars."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STEP = 3
 
 @dataclass(frozen=True)
 class Bar:
-    """One interval: ``up`` is what came, ``down`` what left, as parts of the greatest of the row."""
+    """One interval: ``up`` for arrivals, ``down`` for departures, as fractions of the largest."""
 
     x: int
     up: int
@@ -23,7 +23,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Sparkline:
-    """A row of bars, and the same in words."""
+    """A row of bars, with a text alternative."""
 
     bars: tuple[Bar, ...]
     came: int
@@ -36,7 +36,7 @@ class Sparkline:
 
 
 def sparkline(seconds: float, intervals: Sequence[Moved]) -> Sparkline | None:
-    """The intervals end now, at the right; None if nothing has moved."""
+    """The bars up to now, at the right; None if nothing has moved."""
     most = max((max(pair) for pair in intervals), default=0)
     if most <= 0:
         return None
@@ -50,5 +50,5 @@ def sparkline(seconds: float, intervals: Sequence[Moved]) -> Sparkline | None:
 
 
 def _part(count: int, most: int) -> int:
-    """What is more than nothing is seen."""
+    """A fraction for a bar; anything above zero stays visible."""
     return 0 if count <= 0 else max(1, round(HALF * count / most))

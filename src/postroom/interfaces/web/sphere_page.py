@@ -1,4 +1,4 @@
-"""Spheres by their state: what each has sent, what it waits for, and what an abort would do to each send."""
+"""Spheres by state: their sends, what they wait for, and what an abort would undo."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def show(visit: Visit) -> Mapping[str, Any]:
 
 
 def if_aborted(send: SendShown, is_over: bool) -> tuple[str, str]:
-    """What has become of a send, or what an abort now would do to it: a sign and words."""
+    """The outcome of a send, or what an abort would do to it: icon and text."""
     if send.outcome not in ("open", "parked"):
         return "done", send.outcome
     if send.outcome == "parked":
@@ -63,7 +63,7 @@ def abort(visit: Visit) -> Goto:
 
 
 def settle(visit: Visit) -> Goto:
-    """Commit or roll back what is prepared in a database, as spheres have ended."""
+    """Commit or roll back prepared transactions in a database, as their spheres were decided."""
     visit.require("operate", None, {})
     settled = visit.room.spheres.settle_database(visit.needed("url"))
     return Goto(visit.here(id=visit.query.get("id")), f"Settled {count(len(settled))} of spheres there.")

@@ -1,4 +1,4 @@
-"""Templates of forms: a text, and beside it the form that it draws, as one writes."""
+"""Templates of forms: the text, with a live preview beside it."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def _problems(text: str) -> Sequence[Problem]:
 
 
 def draw(visit: Visit) -> Again:
-    """The form as it would be; nothing is changed."""
+    """Preview the form; changes nothing."""
     return Again(_context(visit, _sent(visit)), 200)
 
 
 def check(visit: Visit) -> Again:
-    """Whether it could be loaded; nothing is changed."""
+    """Check whether it could be loaded; changes nothing."""
     try:
         with written(visit.room, Draft(FILE, _sent(visit))) as file:
             visit.room.definitions.check(file)

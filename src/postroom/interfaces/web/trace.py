@@ -1,4 +1,4 @@
-"""The way of a message: a line of stations, what led to what, and the form as it left each of them."""
+"""The history of a message: its stops, causes and effects, and the form as it left each stop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MACHINES = ("procedure ", "counter ", "rule ", "arc ", "engine", "sphere ")
 
 @dataclass(frozen=True)
 class Act:
-    """What a procedure, a counter or a rule did with a message, and what else was in it."""
+    """What a procedure, a counter or a rule did with a message, and what else it worked on."""
 
     kind: str  # procedure, counter, rule
     name: str
@@ -35,14 +35,14 @@ class Act:
 
 @dataclass(frozen=True)
 class Node:
-    """A message of a story, and those that it led to."""
+    """A message in a tree of causes, with those that it caused."""
 
     told: Told
     led_to: list[Node]
 
     @property
     def count(self) -> int:
-        """How many are below it."""
+        """The number of messages below it."""
         return sum(1 + node.count for node in self.led_to)
 
     def has(self, key: str) -> bool:
@@ -76,7 +76,7 @@ class Stop:
 
     @property
     def length(self) -> str:
-        """Grows with the logarithm of the stay."""
+        """A width that grows with the logarithm of the stay."""
         return "longer" if self.seconds >= 86_400 else "long" if self.seconds >= 600 else ""
 
     @property
@@ -89,7 +89,7 @@ def is_machine(who: str) -> bool:
 
 
 def stops(visit: Visit, key: str) -> list[Stop]:
-    """Where a message has been, from its events."""
+    """The places where a message has been, from its events."""
     return _stops(visit.room.journal.trace_values(key))
 
 
@@ -116,7 +116,7 @@ def _stops(events: Sequence[Valued]) -> list[Stop]:
 
 
 def _acts(event: Event) -> list[Act]:
-    """What a machine did; nothing if it was a person."""
+    """What a program did in an event; empty for a person."""
     kind, _, name = event.by.partition(" ")
     detail = event.detail or {}
     if kind not in ("procedure", "counter", "rule") or not name:
@@ -131,7 +131,7 @@ def _acts(event: Event) -> list[Act]:
 
 
 def _tree(story: Story) -> list[Node]:
-    """Each below the first of its causes that is known to whoever looks; what is very deep is not nested further."""
+    """Each message below the first of its causes that is visible to the user; nesting has a limit."""
     roots: list[Node] = []
     places: dict[str, tuple[Node, int, list[Node]]] = {}  # by key: the node, its level, and the list that it is in
     for told in story.messages:
@@ -177,7 +177,7 @@ def show(visit: Visit) -> Mapping[str, Any]:
 
 
 def _with_reasons(visit: Visit, acts: Sequence[Act]) -> list[tuple[Act, list[tuple[str, str, list[str]]] | None]]:
-    """Each with the conditions of its procedure as they are now, for whoever may see definitions."""
+    """Each act with the current conditions of its procedure, for users who may see definitions."""
     known = {}
     if visit.may("look", "*") and any(act.kind == "procedure" for act in acts):
         known = {kept.procedure.name: kept.procedure for kept in visit.room.stations.procedures()}
@@ -195,13 +195,13 @@ def _with_reasons(visit: Visit, acts: Sequence[Act]) -> list[tuple[Act, list[tup
 
 
 def _seen(visit: Visit, key: str, story: Story) -> Story:
-    """What a visitor may know of a story: anyone may name a message as a cause."""
+    """The part of a story that the user may see: any sender can name a message as a cause."""
     told = tuple(told for told in story.messages if told.key == key or visit.may_follow(told.key))
     return replace(story, messages=told, complete=story.complete and len(told) == len(story.messages))
 
 
 def _shown(visit: Visit, message: Message, stop: Stop | None) -> dict[str, Any]:
-    """A form as it left a place, with what was written there; or the body of another message."""
+    """A form as it left a place, with the changes made there; or the body of another message."""
     edition = None if message.corrupt else visit.room.stations.form_of(message)
     if edition is None:
         body = "" if message.corrupt else message.body

@@ -1,4 +1,4 @@
-"""A visit: who looks at a page, what they ask for, and what they may."""
+"""A visit to a page: the user, the request, and the user's rights."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Asked:
         return address(self.base, path, {}, query)
 
     def back(self, there: str) -> str:
-        """Where someone came from, if it is one of these pages; else the first of them."""
+        """The page that the user came from if it is one of these; else the first of them."""
         is_ours = there.startswith(self.base + "/") and _ADDRESS.fullmatch(there) is not None
         return there if is_ours else self.to("/")
 
@@ -60,7 +60,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Part(Generic[T]):
-    """As many rows of a list as a page shows, and where the others are."""
+    """A page of rows, and where the others are."""
 
     rows: Sequence[T]
     before: int  # rows that come before these
@@ -75,7 +75,7 @@ class Part(Generic[T]):
 
 @dataclass
 class Visit:
-    """What a page gets. Everything it does is done with ``room``, which acts in the name of the visitor."""
+    """What a page gets: ``room`` acts as the user."""
 
     caller: Caller
     callers: Callers
@@ -104,22 +104,22 @@ class Visit:
 
     @cached_property
     def form(self) -> dict[str, str]:
-        """Fields of the form that was sent, by name; of a repeated one the last."""
+        """The submitted fields by name; the last one if repeated."""
         return dict(self.said)
 
     def all(self, name: str) -> list[str]:
-        """Every value that was sent for a name."""
+        """All submitted values of a name."""
         return [value for key, value in self.said if key == name]
 
     def needed(self, name: str) -> str:
-        """A field that must have been filled in."""
+        """A required field."""
         value = self.form.get(name, "").strip()
         if not value:
             raise RequestInvalid(where=name, why="it is missing")
         return value
 
     def number(self, name: str, usual: int, most: int) -> int:
-        """A whole number of the form or the query."""
+        """An integer of the form or the query."""
         text = self.form.get(name, self.query.get(name, "")).strip() or str(usual)
         if not (text.isascii() and text.isdigit() and 0 < len(text) < 10 and 1 <= int(text) <= most):
             raise RequestInvalid(where=name, why=f"a whole number from 1 to {most} is expected")
@@ -128,20 +128,20 @@ class Visit:
     # --- what takes long ---
 
     def asked(self, about: Any, work: Callable[[OnProgress], Any]) -> Asking | None:
-        """What the address names, if it was begun by this visitor and is about the same; else it is begun now.
+        """The background work that the address names, if it is the user's and has the same subject; else new work.
 
-        The script that looks again begins nothing: else it would ask for what was stopped a moment ago.
+        The refresh script starts no work, or it would restart what was just stopped.
         """
         known = self.known(about)
         return known if known is not None or self.is_again else self.begun(about, work)
 
     def known(self, about: Any) -> Asking | None:
-        """What the address names, if it was begun by this visitor and is about the same."""
+        """The background work that the address names, if it is the user's and has the same subject."""
         asking = self.askings.known(self.user, self.query.get("asked", ""))
         return asking if asking is not None and asking.about == about else None
 
     def begun(self, about: Any, work: Callable[[OnProgress], Any]) -> Asking:
-        """Something that is done in the name of the visitor, in another thread."""
+        """Start background work as the user."""
 
         def done(progress: OnProgress) -> Any:
             with self.acting():
@@ -151,22 +151,22 @@ class Visit:
 
     @contextmanager
     def acting(self) -> Iterator[None]:
-        """What this thread does inside is done by the visitor, with the rights of the visitor."""
+        """In this block, the thread acts as the user, with the user's rights."""
         with self.room.store.acting(self.user), acting_with(self.caller.identity):
             yield
 
     # --- rights ---
 
     def may(self, verb: str, *objects: str) -> bool:
-        """Whether the visitor may do something, with an object by whichever of its names."""
+        """Whether the user has a right, for an object by any of its names."""
         return self.caller.identity.why_not(verb, *objects) is None
 
     def require(self, right: str, of: str | None, names: Mapping[str, Any]) -> None:
-        """Raise unless the visitor may do something, by the rules of the operations of the server."""
+        """Raise unless the user has a right, by the same rules as the server's operations."""
         self.callers.require(self.caller, Need(right, of), names)
 
     def may_follow(self, key: str) -> bool:
-        """Whether the visitor may look at a message in all places where it has been."""
+        """Whether the user may look into all places where a message has been."""
         try:
             self.require("look", "key", {"key": key})
         except PostroomError:
@@ -175,24 +175,24 @@ class Visit:
 
     @cached_property
     def stations(self) -> list[str]:
-        """Where the visitor may work."""
+        """The stations of the user."""
         return [name for name in sorted(self.room.stations.all()) if self.may("work", name)]
 
     @cached_property
     def at_station(self) -> str | None:
-        """The station of this page, or the first where the visitor may work."""
+        """The station of this page, or the user's first one."""
         named = self.names.get("station") or self.query.get("station")
         return named if named in self.stations else next(iter(self.stations), None)
 
     @cached_property
     def station(self) -> Station:
-        """The station that the path names; the right to work there was checked."""
+        """The station in the path; the right was checked."""
         return self.room.stations.admitted(self.names["station"])
 
     # --- messages ---
 
     def message(self, key: str, edition: int | None = None) -> Message | None:
-        """A message, or an earlier edition of it; None if it is no longer kept."""
+        """A message or an earlier edition; None if it is no longer stored."""
         try:
             return self.room.journal.show(key, edition)
         except MessageGone:
@@ -205,7 +205,7 @@ class Visit:
         return address(self.base, path, names or {}, query)
 
     def address_of(self, page: Page[Visit]) -> str | None:
-        """Where the navigation leads, if the visitor may go there."""
+        """The address of a page in the navigation, if the user may open it."""
         if "{station}" in page.path:
             station = self.at_station
             return None if station is None else self.address(page.path, {"station": station})
@@ -214,11 +214,11 @@ class Visit:
         return self.address(page.path)
 
     def here(self, /, **query: Any) -> str:
-        """The address of this page, with something else asked for."""
+        """The address of this page with another query."""
         return address(self.base, self.page.path.replace("...", ""), self.names, query)
 
     def again(self, /, **query: Any) -> str:
-        """The address of this page with all that it asks for, and some more or else."""
+        """The address of this page with its query, partly replaced."""
         return self.here(**{**self.query, **query})
 
     def part(self, name: str, rows: Sequence[T], at: int = 0) -> Part[T]:

@@ -1,4 +1,4 @@
-"""Who has signed in, with what rights; and the field for a key or a name."""
+"""The signed-in user, with rights; and the search field for a key or a name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def show(visit: Visit) -> Mapping[str, Any]:
 
 
 def end(visit: Visit) -> Goto:
-    """End every session of the visitor, this one too."""
+    """End every session of the user, including this one."""
     visit.room.access.end_sessions(visit.user)
     return Goto(visit.address("/sign-in"))
 
