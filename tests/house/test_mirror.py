@@ -46,7 +46,7 @@ ELSEWHERE = {
             "bodies definitions engine gateways messages queues root servers spheres stations stores streams".split()
         )
     },
-    **{f"interfaces/http/{name}": "interfaces/http/test_app.py" for name in ("responses", "services")},
+    **{f"interfaces/http/{name}": "interfaces/http/test_app.py" for name in ("handling/responses", "services")},
     **{f"interfaces/web/{name}": "interfaces/web/test_site.py" for name in "home page registry you".split()},
     **{f"interfaces/web/{name}": "interfaces/web/test_desk.py" for name in ("dossier", "rendering")},
     **{f"interfaces/web/{name}": "interfaces/web/test_form_page.py" for name in ("form_grid", "new_form")},

@@ -17,7 +17,7 @@ from postroom.aio.places import AsyncClient, AsyncSphere
 from postroom.aio.rooms import AsyncConsumers, AsyncQueues, AsyncRoom
 from postroom.aio.threads import Threads
 from postroom.errors import ArgumentInvalid
-from postroom.interfaces.http.remote import RemoteRoom
+from postroom.interfaces.http.client.remote import RemoteRoom
 from postroom.limits import AIO_POLL_SECONDS, LEASE_SECONDS
 from postroom.model.arguments import check_call
 from postroom.model.message import Message

@@ -68,7 +68,7 @@ def serve(
       postroom serve --session /run/postroom/session
       postroom serve --host 0.0.0.0 --tls-certificate room.pem --tls-key room.key
     """
-    from postroom.interfaces.http.logs import FORMATS
+    from postroom.interfaces.http.observing.logs import FORMATS
     from postroom.interfaces.http.server import Listening, serve
     from postroom.queues.returning import take_back
     from postroom.room import open as open_room

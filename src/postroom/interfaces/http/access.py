@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from postroom.errors import ArgumentInvalid, TokenRefused
-from postroom.interfaces.http.operation import ANY, Need, Operation
+from postroom.interfaces.http.contract.operation import ANY, Need, Operation
 from postroom.limits import IDENTITIES_KNOWN_MAX
 from postroom.model.place import place_of
 from postroom.queues import redriving

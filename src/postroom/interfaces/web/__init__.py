@@ -10,10 +10,10 @@ To add a page:
    script or style; widths of forms are the classes ``w1`` to ``w200``. Addresses come from ``visit.address(path, names,
    **query)``, files from ``static(name)``.
 3. Export ``PAGE = Page(path, template, show, right, of, actions, label=…, group=…)`` and put it into ``registry.py``.
-   ``right`` and ``of`` are those of the operation of the server that a program would call (``interfaces/http/
-   operations.py``); they are checked before ``show`` and before each action. What else a page shows or does is asked
-   for with ``visit.require(right, of, names)``, and offered only if ``visit.may(right, object)``. ``label`` puts the
-   page into the navigation, ``group`` is ``office`` or ``operators``.
+   ``right`` and ``of`` are those of the operation of the server that a program would call (``contract/operations.py``
+   in ``interfaces/http``); they are checked before ``show`` and before each action. What else a page shows or does is
+   asked for with ``visit.require(right, of, names)``, and offered only if ``visit.may(right, object)``. ``label`` puts
+   the page into the navigation, ``group`` is ``office`` or ``operators``.
 4. An action is a form with ``method="post"`` and a button named ``do`` whose value is the action's name. It answers
    with ``Goto(address, notice)``, or ``Again(context)`` if something is wrong in a field. A typed error that it raises
    is shown above the page, with its advice and whether anything happened.

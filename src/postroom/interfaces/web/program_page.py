@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from postroom.errors import DefinitionError, RequestInvalid, ResourceUnknown
-from postroom.interfaces.http.kinds import FILES
+from postroom.interfaces.http.contract.kinds import FILES
 from postroom.interfaces.web.asking import Asking
 from postroom.interfaces.web.page import Again, Goto, Page
 from postroom.interfaces.web.source_view import pieces

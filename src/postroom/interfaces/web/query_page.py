@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from postroom.errors import ArgumentInvalid, FormInvalid, RequestInvalid, StationUnknown
-from postroom.interfaces.http.problems import status_of
+from postroom.interfaces.http.contract.problems import status_of
 from postroom.interfaces.web.asking import Asking
 from postroom.interfaces.web.desk import no_station
 from postroom.interfaces.web.form_grid import PREFIX, Mode, edition_forms, grid, sent_texts, shown_texts

@@ -10,11 +10,12 @@ from functools import partial
 from typing import Any
 
 from postroom.errors import PostroomError, PrincipalRefused, ResourceUnknown, ServerFailed, TooManyRequests
-from postroom.interfaces.http import problems, requests
 from postroom.interfaces.http.access import Caller, Callers
-from postroom.interfaces.http.events import Inside, Tail
-from postroom.interfaces.http.requests import Disconnected, MethodWrong
-from postroom.interfaces.http.responses import Header, Send
+from postroom.interfaces.http.contract import problems
+from postroom.interfaces.http.handling import requests
+from postroom.interfaces.http.handling.requests import Disconnected, MethodWrong
+from postroom.interfaces.http.handling.responses import Header, Send
+from postroom.interfaces.http.waiting.events import Inside, Tail
 from postroom.interfaces.web import live, sessions
 from postroom.interfaces.web.addresses import ROOT, address, pairs
 from postroom.interfaces.web.asking import Askings
