@@ -147,7 +147,7 @@ SHARED = {
         "flows/language/definitions.py stations/queries/sql.py store/upkeep/portable.py",
         "of flows, and of SQL",
     ),
-    "Tried": ("interfaces/web/program_page.py", "what a page shows of it"),
+    "Tried": ("interfaces/web/definitions/program_page.py", "what a page shows of it"),
     "Verified": ("rules/evaluation/verification.py", "programs that need not be compiled again"),
 }
 

@@ -2,9 +2,10 @@
 
 To add a page:
 
-1. Write a module of the page's name with a function ``show(visit) -> context``, and one function for each thing that
-   its buttons do. ``visit.room`` is the room as the visitor may use it; ``visit.names`` is what the path says,
-   ``visit.query`` what the address asks for, ``visit.form`` what a form has sent. ``show`` changes nothing.
+1. Write a module of the page's name in ``stations``, ``definitions`` or ``operating``, with a function
+   ``show(visit) -> context``, and one function for each thing that its buttons do. ``visit.room`` is the room as the
+   visitor may use it; ``visit.names`` is what the path says, ``visit.query`` what the address asks for, ``visit.form``
+   what a form has sent. ``show`` changes nothing.
 2. Write ``templates/<name>.html`` that extends ``frame.html`` and uses the macros of ``parts.html``: ``section``,
    ``empty``, ``key``, ``place``, ``age``, ``sign``, ``button``, ``problem``. Everything is escaped. There is no inline
    script or style; widths of forms are the classes ``w1`` to ``w200``. Addresses come from ``visit.address(path, names,

@@ -20,7 +20,7 @@ from postroom.interfaces.web import live, sessions
 from postroom.interfaces.web.addresses import ROOT, address, pairs
 from postroom.interfaces.web.asking import Askings
 from postroom.interfaces.web.headers import check_origin, headers
-from postroom.interfaces.web.history import Counting
+from postroom.interfaces.web.operating.history import Counting
 from postroom.interfaces.web.page import Again, File, Goto, Page
 from postroom.interfaces.web.registry import PAGES
 from postroom.interfaces.web.rendering import MEDIA_TYPES, STATIC, rendered, static_address
