@@ -21,8 +21,8 @@ from postroom.interfaces.http.client.remote import RemoteRoom
 from postroom.limits import AIO_POLL_SECONDS, LEASE_SECONDS
 from postroom.model.arguments import check_call
 from postroom.model.message import Message
-from postroom.queues.leased import LeasedMessage
-from postroom.queues.leasing import waited
+from postroom.queues.leases.leased import LeasedMessage
+from postroom.queues.leases.leasing import waited
 from postroom.queues.results import Received, Sent
 from postroom.room.consumers import RoomConsumers
 from postroom.room.flows import RoomFlows

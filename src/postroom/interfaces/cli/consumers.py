@@ -76,7 +76,7 @@ def receive_leased(
     queue: list[str], lease: str, wait: float | None, or_fail: bool, count: int | None, where: str | None
 ) -> None:
     """The messages go to standard output, the numbers of their leases to standard error."""
-    from postroom.queues.leased import Leased
+    from postroom.queues.leases.leased import Leased
 
     many = 1 if count is None else count
     asked: dict[str, Any] = {"count": many, "lease": _lease(lease), "wait": wait, "where": where}

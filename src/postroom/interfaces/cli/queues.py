@@ -116,7 +116,7 @@ def queue_create(
     Example:
       postroom queue create orders
     """
-    from postroom.queues.administration import check_queue_name
+    from postroom.queues.tree.administration import check_queue_name
 
     check_queue_name(name)
     password = new_password(f"password for {name}") if with_password else None

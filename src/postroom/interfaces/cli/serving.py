@@ -70,7 +70,7 @@ def serve(
     """
     from postroom.interfaces.http.observing.logs import FORMATS
     from postroom.interfaces.http.server import Listening, serve
-    from postroom.queues.returning import take_back
+    from postroom.queues.leases.returning import take_back
     from postroom.room import open as open_room
 
     if log not in FORMATS:

@@ -19,7 +19,7 @@ from postroom.interfaces.cli.context import opened
 from postroom.interfaces.cli.lasting import Lasting
 
 if TYPE_CHECKING:
-    from postroom.queues.working import Progress
+    from postroom.queues.leases.working import Progress
     from postroom.room import Postroom
 
 
@@ -70,7 +70,7 @@ def _on_signals(lasting: Lasting) -> None:
 
 
 def _found(app: str) -> Any:
-    from postroom.queues.working import Workers
+    from postroom.queues.leases.working import Workers
 
     module, colon, name = app.partition(":")
     if not colon or not name or not all(part.isidentifier() for part in module.split(".")):
@@ -99,7 +99,7 @@ class _Report:
 
     @property
     def totals(self) -> Progress:
-        from postroom.queues.working import Progress
+        from postroom.queues.leases.working import Progress
 
         totals = Progress()
         for one in self._begun:

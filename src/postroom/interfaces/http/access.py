@@ -13,7 +13,7 @@ from postroom.interfaces.http.contract.operation import ANY, Need, Operation
 from postroom.limits import IDENTITIES_KNOWN_MAX
 from postroom.model.place import place_of
 from postroom.queues import redriving
-from postroom.queues.addressing import said
+from postroom.queues.tree.addressing import said
 from postroom.room import Postroom
 from postroom.room.identity import EVERYTHING, VERBS, Identity
 from postroom.spheres.sending import Compensation

@@ -10,7 +10,7 @@ from tests.interfaces.http.conftest import Two
 
 import postroom
 from postroom import errors
-from postroom.queues.leased import LeasedMessage
+from postroom.queues.leases.leased import LeasedMessage
 
 
 def test_a_leased_message_is_ended_in_every_way(two: Two) -> None:

@@ -9,7 +9,7 @@ from postroom.errors import ArgumentInvalid
 from postroom.interfaces.http.contract.answers import Raw
 from postroom.model.key import key_text
 from postroom.model.message import Draft, Message, cause_number
-from postroom.queues.tracing import TRACE, current_trace
+from postroom.queues.leases.tracing import TRACE, current_trace
 
 _TEXTS = (str, bytes, bytearray)
 

@@ -10,10 +10,10 @@ from postroom.interfaces.http.client.link import RemoteVerbs
 from postroom.interfaces.http.contract.kinds import EndedLease
 from postroom.limits import LONG_POLL_SECONDS_MAX
 from postroom.model.moment import to_microseconds
-from postroom.queues.addressing import Names
-from postroom.queues.leased import LeasedMessage
-from postroom.queues.leasing import Leasing, waited
+from postroom.queues.leases.leased import LeasedMessage
+from postroom.queues.leases.leasing import Leasing, waited
 from postroom.queues.selectors import Selector
+from postroom.queues.tree.addressing import Names
 
 
 class RemoteLeasing(Leasing):

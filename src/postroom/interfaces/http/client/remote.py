@@ -29,11 +29,11 @@ from postroom.model.message import Message
 from postroom.model.paths import text_of
 from postroom.model.types import FieldValue
 from postroom.model.views import record
-from postroom.queues.keeping import Keeper
-from postroom.queues.leased import Leased
+from postroom.queues.leases.keeping import Keeper
+from postroom.queues.leases.leased import Leased
+from postroom.queues.leases.working import Workers
 from postroom.queues.relocating import Relocated
 from postroom.queues.results import Listing, Received
-from postroom.queues.working import Workers
 from postroom.room import Postroom, QueueHandle
 from postroom.room.access import RoomAccess
 from postroom.room.consumers import RoomConsumers

@@ -16,7 +16,7 @@ from postroom.model.body import Format
 from postroom.model.key import KeyTexts
 from postroom.model.message import Message
 from postroom.model.moment import to_iso, to_span
-from postroom.queues.leased import Leased
+from postroom.queues.leases.leased import Leased
 from postroom.queues.results import Listing, Received
 from postroom.queues.sources import SourceShown
 from postroom.room.journal import Entries

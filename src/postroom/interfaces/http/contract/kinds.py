@@ -14,7 +14,7 @@ from postroom.errors import RequestInvalid
 from postroom.limits import DESCRIPTION_BYTES_MAX, FLOW_BYTES_MAX
 from postroom.model.moment import to_iso
 from postroom.model.paths import printable, text_of
-from postroom.queues.leased import LeasedMessage
+from postroom.queues.leases.leased import LeasedMessage
 from postroom.spheres.sending import Compensation
 
 Schema = dict[str, Any]

@@ -19,7 +19,7 @@ from postroom.errors import ServerFailed
 from postroom.model.key import KeyTexts, key_number
 from postroom.model.message import Message, Stored
 from postroom.model.moment import to_microseconds
-from postroom.queues.leased import LeasedMessage
+from postroom.queues.leases.leased import LeasedMessage
 from postroom.queues.results import Listing
 from postroom.stations.procedures.inspection import ProcedureErrors, WaitingSets
 from postroom.stations.queries.images import Answer as Images
@@ -31,11 +31,11 @@ _MODULES = frozenset(
     """
     diagnosis.finding engine.presence engine.steps.effects engine.steps.tryout exchange.bulk exchange.message_writer
     exchange.xes flows.clients flows.graph.inspection flows.tryout model.body model.definitions model.message
-    model.types queues.hierarchy queues.relocating queues.results queues.leased queues.segments queues.sources
-    room.access room.catalog room.overview rules.inspection rules.retention rules.tryout spheres.compensation
-    spheres.monitor spheres.sending stations.counters.definitions stations.counters.stage stations.forms.catalog
-    stations.forms.drawing stations.mail.editions stations.forms.form stations.mail.mail stations.mail.story
-    stations.places.network stations.procedures.catalog stations.procedures.definitions
+    model.types queues.leases.leased queues.relocating queues.results queues.segments queues.sources
+    queues.tree.hierarchy room.access room.catalog room.overview rules.inspection rules.retention rules.tryout
+    spheres.compensation spheres.monitor spheres.sending stations.counters.definitions stations.counters.stage
+    stations.forms.catalog stations.forms.drawing stations.mail.editions stations.forms.form stations.mail.mail
+    stations.mail.story stations.places.network stations.procedures.catalog stations.procedures.definitions
     stations.procedures.inspection stations.procedures.tryout stations.queries.images stations.queries.sql
     stations.station store.kernel.journal store.kernel.outbox store.kernel.policies store.kernel.queues
     store.proof.mending store.proof.verification store.tables.access store.tables.endpoints store.tables.images

@@ -12,7 +12,7 @@ from typing import Any
 from postroom.interfaces.http.contract.answers import answer
 from postroom.interfaces.http.contract.operation import Operation
 from postroom.interfaces.http.waiting.held import HeldSphere
-from postroom.queues.leased import LeasedMessage
+from postroom.queues.leases.leased import LeasedMessage
 from postroom.room.access import RoomAccess
 from postroom.room.client import Client
 from postroom.room.consumers import RoomConsumers

@@ -19,9 +19,9 @@ from postroom.limits import CHECK_SECONDS_SERVED, LISTED_MAX, PAGE_ROWS, WAIT_SE
 from postroom.model.body import Format
 from postroom.model.message import Draft, Message, cause_number, looks_like
 from postroom.model.paths import reading_only
-from postroom.queues.leased import Leased, LeasedMessage
+from postroom.queues.leases.leased import Leased, LeasedMessage
+from postroom.queues.leases.tracing import TRACE
 from postroom.queues.sending import Posting
-from postroom.queues.tracing import TRACE
 from postroom.room import Postroom
 from postroom.room.reach import acting_with
 

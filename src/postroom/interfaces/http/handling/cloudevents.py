@@ -25,9 +25,9 @@ from postroom.interfaces.http.handling.responses import Header, as_json
 from postroom.model.body import Format
 from postroom.model.message import Draft, Message
 from postroom.model.moment import to_iso
-from postroom.queues.leased import Leased, LeasedMessage
+from postroom.queues.leases.leased import Leased, LeasedMessage
+from postroom.queues.leases.tracing import TRACE
 from postroom.queues.results import Listing, Received
-from postroom.queues.tracing import TRACE
 
 FAMILY = "application/cloudevents"
 STRUCTURED = "application/cloudevents+json"

@@ -24,8 +24,8 @@ from postroom.interfaces.http.handling.responses import SAFE, Send, as_json, wan
 from postroom.interfaces.http.waiting.events import Tail, written
 from postroom.interfaces.http.waiting.held import HeldSpheres
 from postroom.limits import FOLLOW_PING_SECONDS, HEARTBEAT_SECONDS
-from postroom.queues.addressing import names_of, queues_even_retired
 from postroom.queues.repeating import checked_key
+from postroom.queues.tree.addressing import names_of, queues_even_retired
 from postroom.room import Postroom
 from postroom.store.kernel.journal import Event
 

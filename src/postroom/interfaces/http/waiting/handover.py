@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from postroom.errors import OutputFailed, QueueFull, QueueHeld, QueueLocked
-from postroom.queues.leased import LeasedMessage
+from postroom.queues.leases.leased import LeasedMessage
 from postroom.room import Postroom
 
 _WRITE_SECONDS = 60.0

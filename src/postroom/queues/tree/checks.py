@@ -19,8 +19,8 @@ from postroom.limits import (
 )
 from postroom.model.definitions import Problem, refuse
 from postroom.model.password import is_hash
-from postroom.queues.description import CLAUSE_LEVELS, Entry
-from postroom.queues.policy import of_words
+from postroom.queues.tree.description import CLAUSE_LEVELS, Entry
+from postroom.queues.tree.policy import of_words
 
 Entries = Sequence[Entry]
 Check = Callable[[Entries], Iterator[tuple[Entry, str]]]

@@ -13,8 +13,8 @@ from postroom.errors import (
     QueueOwned,
     QueueUnknown,
 )
-from postroom.queues.addressing import keyed_level, names_of, receivable, typed_names
 from postroom.queues.results import Received
+from postroom.queues.tree.addressing import keyed_level, names_of, receivable, typed_names
 from postroom.room import Postroom
 from postroom.store import shown
 

@@ -8,7 +8,7 @@ from postroom.errors import ArgumentInvalid, NameInvalid, NameTaken, PasswordWro
 from postroom.limits import PASSWORD_CHARS_MAX, QUEUE_NAME_CHARS_MAX
 from postroom.model.password import hash_password, verify_password
 from postroom.queues import locks
-from postroom.queues.addressing import (
+from postroom.queues.tree.addressing import (
     PRINCIPAL,
     Names,
     keyed_level,

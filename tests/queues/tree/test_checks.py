@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from postroom.errors import DescriptionInvalid
 from postroom.limits import COMMAND_CHARS_MAX, HIERARCHY_ENTRIES_MAX, NAME_CHARS_MAX, PASSWORD_CHARS_MAX
 from postroom.model.definitions import Position, Problem
-from postroom.queues import checks, description
-from postroom.queues.description import Entry, parse
-from postroom.queues.hierarchy import Level, levels_of, printed
+from postroom.queues.tree import checks, description
+from postroom.queues.tree.description import Entry, parse
+from postroom.queues.tree.hierarchy import Level, levels_of, printed
 
 HASH = "$argon2id$v=19$m=65536,t=3,p=4$c2FsdHNhbHRzYWx0c2FsdA$4dPRYxNhFm+kuuWJtDXyXoEWIWIYBTyMsm6wMmXTwCI"
 CLAUSES = {1: "INPUT-QUEUE", 2: "SUB-QUEUE-1", 3: "SUB-QUEUE-2", 4: "SUB-QUEUE-3"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from postroom.engine.language import Load, Symbol, Terms, Trial, TrialResult
 from postroom.model.paths import printable, text_of
-from postroom.queues import checks, description, hierarchy
+from postroom.queues.tree import checks, description, hierarchy
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
 

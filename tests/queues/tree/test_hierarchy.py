@@ -21,7 +21,7 @@ from postroom.errors import (
 from postroom.model.password import hash_password
 from postroom.room import Postroom
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "queues"
+EXAMPLES = Path(__file__).parents[3] / "examples" / "queues"
 
 
 @pytest.mark.parametrize(("figure", "inputs", "outputs"), [("figure-2-1", 4, 1), ("figure-2-2", 8, 2)])

@@ -24,10 +24,10 @@ from postroom.model.arguments import check_methods
 from postroom.model.body import Format, parse_json
 from postroom.model.message import Message
 from postroom.model.typed import fitted, types_within
-from postroom.queues.keeping import Keeper
-from postroom.queues.leased import LeasedMessage
-from postroom.queues.leasing import Leasing
-from postroom.queues.tracing import TRACE, current_trace
+from postroom.queues.leases.keeping import Keeper
+from postroom.queues.leases.leased import LeasedMessage
+from postroom.queues.leases.leasing import Leasing
+from postroom.queues.leases.tracing import TRACE, current_trace
 
 _ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 F = TypeVar("F", bound=Callable[..., Any])

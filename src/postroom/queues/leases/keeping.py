@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from postroom.errors import LeaseOver, PostroomError
-from postroom.queues.leased import LeasedMessage
-from postroom.queues.leasing import Leasing
+from postroom.queues.leases.leased import LeasedMessage
+from postroom.queues.leases.leasing import Leasing
 
 _PART = 3  # a lease is extended when this part of its time is over
 

@@ -13,8 +13,8 @@ import pytest
 
 import postroom
 from postroom.errors import ArgumentInvalid, LeaseOver, MessageCorrupt, PostroomError, QueueHeld, QueueInUse
-from postroom.queues import leasing
-from postroom.queues.leased import LeasedMessage
+from postroom.queues.leases import leasing
+from postroom.queues.leases.leased import LeasedMessage
 from postroom.room import Postroom
 
 _DIES = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from postroom.queues.tracing import TRACE, current_trace
+from postroom.queues.leases.tracing import TRACE, current_trace
 from postroom.room import Postroom
 
 

@@ -11,10 +11,10 @@ from postroom.errors import NameTaken, PasswordNeeded, PasswordWrong, QueueInUse
 from postroom.model.definitions import Definition, Loaded
 from postroom.model.password import hash_password, verify_password
 from postroom.model.progress import OnProgress
-from postroom.queues.addressing import PRINCIPAL
-from postroom.queues.checks import paths
-from postroom.queues.description import Entry
-from postroom.queues.policy import check_setting, clauses, of_words
+from postroom.queues.tree.addressing import PRINCIPAL
+from postroom.queues.tree.checks import paths
+from postroom.queues.tree.description import Entry
+from postroom.queues.tree.policy import check_setting, clauses, of_words
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.policies import NO_POLICY, Policy
 from postroom.store.kernel.queues import Queue

@@ -7,7 +7,7 @@ from time import sleep
 import pytest
 
 from postroom.errors import LeaseOver
-from postroom.queues.keeping import Keeper
+from postroom.queues.leases.keeping import Keeper
 from postroom.room import Postroom
 
 

@@ -16,8 +16,8 @@ import pytest
 import postroom
 from postroom.errors import ArgumentInvalid
 from postroom.model.body import Format
-from postroom.queues.leased import LeasedMessage
-from postroom.queues.working import Workers
+from postroom.queues.leases.leased import LeasedMessage
+from postroom.queues.leases.working import Workers
 from postroom.room import Postroom
 
 

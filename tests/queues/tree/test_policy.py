@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from postroom.errors import ArgumentInvalid, DescriptionInvalid
-from postroom.queues.leased import LeasedMessage
-from postroom.queues.policy import checked, clauses, of_words
+from postroom.queues.leases.leased import LeasedMessage
+from postroom.queues.tree.policy import checked, clauses, of_words
 from postroom.room import Postroom
 from postroom.store.kernel.policies import NO_POLICY, Policy
 from postroom.store.kernel.transaction import Transaction

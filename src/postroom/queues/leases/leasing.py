@@ -29,10 +29,11 @@ from postroom.model.body import storable
 from postroom.model.key import key_text
 from postroom.model.message import IN_SPHERE, Message, Stored
 from postroom.model.moment import in_microseconds, to_datetime
-from postroom.queues import locks, returning, selecting
-from postroom.queues.addressing import Names, names_of, queues_of, shown, unowned
-from postroom.queues.leased import LeasedMessage, LeaseShown
+from postroom.queues import locks, selecting
+from postroom.queues.leases import returning
+from postroom.queues.leases.leased import LeasedMessage, LeaseShown
 from postroom.queues.selectors import Selector
+from postroom.queues.tree.addressing import Names, names_of, queues_of, shown, unowned
 from postroom.store.kernel.base import Lent, Store
 from postroom.store.kernel.deliveries import Delivery
 from postroom.store.kernel.message_rows import State

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from postroom.errors import DescriptionInvalid
 from postroom.model.definitions import Position, Problem
-from postroom.queues.checks import check, paths
-from postroom.queues.description import Entry, parse
-from postroom.queues.hierarchy import levels_of, printed
+from postroom.queues.tree.checks import check, paths
+from postroom.queues.tree.description import Entry, parse
+from postroom.queues.tree.hierarchy import levels_of, printed
 
 EXAMPLES = {path.stem: path for path in sorted((Path(__file__).parent / "descriptions").glob("*.txt"))}
 SHORT = [name for name in EXAMPLES if not name.startswith(("size", "entries"))]

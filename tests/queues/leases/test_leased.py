@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from postroom.queues.leased import Leased
+from postroom.queues.leases.leased import Leased
 from postroom.room import Postroom
 
 

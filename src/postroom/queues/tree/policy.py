@@ -16,9 +16,9 @@ from postroom.limits import (
     LEASE_SECONDS_MAX,
     PROPERTY_BYTES_MAX,
 )
-from postroom.queues.addressing import Names, live, names_of, queues_of, unowned
-from postroom.queues.administration import check_queue_name
-from postroom.queues.description import POLICY_CLAUSES
+from postroom.queues.tree.addressing import Names, live, names_of, queues_of, unowned
+from postroom.queues.tree.administration import check_queue_name
+from postroom.queues.tree.description import POLICY_CLAUSES
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.policies import DEAD_LETTERS, DROP, NO_POLICY, ORDERS, REFUSE, RETRIES, STRICT, Policy
 from postroom.store.kernel.queues import Queue

@@ -8,7 +8,7 @@ import pytest
 
 import postroom
 from postroom.errors import DescriptionInvalid, FileUnreadable
-from postroom.queues.loading import QueueLanguage
+from postroom.queues.tree.loading import QueueLanguage
 
 TREE = '01 INPUT-QUEUE (A) PASSWORD IS "SECRET"\n   02 SUB-QUEUE-1 (B)\n01 OUTPUT-QUEUE (C)\n99\n'
 
