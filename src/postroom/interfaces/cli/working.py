@@ -11,11 +11,9 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from postroom.errors import ArgumentInvalid
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import opened
+from postroom.interfaces.cli.context import argument, opened, option
 from postroom.interfaces.cli.lasting import Lasting
 
 if TYPE_CHECKING:
@@ -24,12 +22,9 @@ if TYPE_CHECKING:
 
 
 def work(
-    app: Annotated[str, typer.Argument(metavar="MODULE:NAME", help="Where the workers are.", show_default=False)],
-    until_idle: Annotated[bool, typer.Option("--until-idle", help="End when nothing is left to give out.")] = False,
-    health: Annotated[
-        Path | None,
-        typer.Option("--health", metavar="FILE", help="A file to write the counts into.", show_default=False),
-    ] = None,
+    app: Annotated[str, argument("MODULE:NAME", "Where the workers are.")],
+    until_idle: Annotated[bool, option("--until-idle", "End when nothing is left to give out.")] = False,
+    health: Annotated[Path | None, option("--health FILE", "A file to write the counts into.")] = None,
 ) -> None:
     """Let workers work on the messages of their queues.
 
