@@ -109,7 +109,7 @@ def names_for_openapi() -> str:
 
 
 PAGES = {
-    "../../src/postroom/interfaces/http/vocabulary.json": names_for_openapi,
+    "../../src/postroom/interfaces/http/contract/vocabulary.json": names_for_openapi,
     "commands.md": commands,
     "errors.md": error_codes,
     "json.md": vocabulary,

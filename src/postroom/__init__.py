@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from postroom.model.message import Membership, Message
     from postroom.model.tables import Table
     from postroom.model.types import Field, Kind, MessageType
-    from postroom.queues.hierarchy import Level
-    from postroom.queues.leased import Leased, LeasedMessage, LeaseShown
+    from postroom.queues.leases.leased import Leased, LeasedMessage, LeaseShown
+    from postroom.queues.leases.working import Progress, Workers
     from postroom.queues.relocating import Relocated
     from postroom.queues.results import Accepted, Distributed, Held, Listing, Received, Sent, SentMany
     from postroom.queues.sessions import QueueSession
     from postroom.queues.sources import SourceShown
-    from postroom.queues.working import Progress, Workers
+    from postroom.queues.tree.hierarchy import Level
     from postroom.room import Postroom, QueueHandle
     from postroom.room.access import TokenShown
     from postroom.room.catalog import CatalogEntry, CatalogVersion
@@ -187,13 +187,13 @@ _HOME = {
         "model.message": "Membership Message",
         "model.tables": "Table",
         "model.types": "Field Kind MessageType",
-        "queues.hierarchy": "Level",
-        "queues.leased": "LeaseShown Leased LeasedMessage",
+        "queues.leases.leased": "LeaseShown Leased LeasedMessage",
+        "queues.leases.working": "Progress Workers",
         "queues.relocating": "Relocated",
         "queues.results": "Accepted Distributed Held Listing Received Sent SentMany",
         "queues.sessions": "QueueSession",
         "queues.sources": "SourceShown",
-        "queues.working": "Progress Workers",
+        "queues.tree.hierarchy": "Level",
         "room": "Postroom QueueHandle",
         "room.access": "TokenShown",
         "room.catalog": "CatalogEntry CatalogVersion",

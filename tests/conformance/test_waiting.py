@@ -18,8 +18,8 @@ import pytest
 import postroom
 from postroom.errors import ArgumentInvalid
 from postroom.limits import RECHECK_SECONDS
-from postroom.queues.leased import LeasedMessage
-from postroom.queues.leasing import Leasing
+from postroom.queues.leases.leased import LeasedMessage
+from postroom.queues.leases.leasing import Leasing
 from postroom.queues.results import Received
 from postroom.room import Postroom
 from postroom.store.files import wakeup

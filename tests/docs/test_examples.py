@@ -15,7 +15,7 @@ import pytest
 from tests.programs import installed
 
 from postroom import errors, faults
-from postroom.queues.checks import CHECKS
+from postroom.queues.tree.checks import CHECKS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]

@@ -11,7 +11,7 @@ import pytest
 import postroom
 from postroom.flows.language.patterns import parse_expression, parse_pattern
 from postroom.model.types import Kind
-from postroom.queues.description import CLAUSE_LEVELS
+from postroom.queues.tree.description import CLAUSE_LEVELS
 from postroom.stations.forms.form import FormField, Rule
 from postroom.stations.queries.conditions import parse as parse_conditions
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import postroom
 from postroom.model.message import Draft
-from postroom.queues.leased import LeasedMessage
-from postroom.queues.leasing import Ended
+from postroom.queues.leases.leased import LeasedMessage
+from postroom.queues.leases.leasing import Ended
 from postroom.queues.sending import Posting
 
 

@@ -16,7 +16,7 @@ from tests.histories.workload import _SERVER
 
 import postroom
 from postroom.errors import PostroomError
-from postroom.queues.leased import LeasedMessage
+from postroom.queues.leases.leased import LeasedMessage
 from postroom.room import Postroom
 from postroom.store.kernel.journal import Event
 

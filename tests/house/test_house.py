@@ -125,13 +125,13 @@ def test_the_public_list_is_what_users_may_rely_on() -> None:
 #: Names of the public list that another class has as well, in which files, and why it may.
 SHARED = {
     "Answer": (
-        "interfaces/http/answers.py rules/evaluation/saxon_format.py",
+        "interfaces/http/contract/answers.py rules/evaluation/saxon_format.py",
         "what a response of HTTP has, and what a query said",
     ),
     "Field": ("flows/language/types.py interfaces/cobol/areas.py", "types of flows and areas of COBOL have fields"),
     "Identity": ("store/files/guard.py", "of an open file, as the system has it"),
     "Kind": (
-        "interfaces/http/kinds.py store/upkeep/kinds.py",
+        "interfaces/http/contract/kinds.py store/upkeep/kinds.py",
         "of a value in a request, and of what is kept for a time",
     ),
     "Level": ("diagnosis/finding.py", "how grave a finding is"),
@@ -147,7 +147,7 @@ SHARED = {
         "flows/language/definitions.py stations/queries/sql.py store/upkeep/portable.py",
         "of flows, and of SQL",
     ),
-    "Tried": ("interfaces/web/program_page.py", "what a page shows of it"),
+    "Tried": ("interfaces/web/definitions/program_page.py", "what a page shows of it"),
     "Verified": ("rules/evaluation/verification.py", "programs that need not be compiled again"),
 }
 

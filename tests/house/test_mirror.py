@@ -46,10 +46,13 @@ ELSEWHERE = {
             "bodies definitions engine gateways messages queues root servers spheres stations stores streams".split()
         )
     },
-    **{f"interfaces/http/{name}": "interfaces/http/test_app.py" for name in ("responses", "services")},
+    **{f"interfaces/http/{name}": "interfaces/http/test_app.py" for name in ("handling/responses", "services")},
     **{f"interfaces/web/{name}": "interfaces/web/test_site.py" for name in "home page registry you".split()},
-    **{f"interfaces/web/{name}": "interfaces/web/test_desk.py" for name in ("dossier", "rendering")},
-    **{f"interfaces/web/{name}": "interfaces/web/test_form_page.py" for name in ("form_grid", "new_form")},
+    **{f"interfaces/web/{name}": "interfaces/web/stations/test_desk.py" for name in ("stations/dossier", "rendering")},
+    **{
+        f"interfaces/web/stations/{name}": "interfaces/web/stations/test_form_page.py"
+        for name in ("form_grid", "new_form")
+    },
     "room/parts": "room/test_opening.py",
     **{f"aio/{name}": "aio/test_rooms.py" for name in ("opening", "parts")},
 }

@@ -9,7 +9,7 @@ import pytest
 
 import postroom
 from postroom.errors import ArgumentInvalid
-from postroom.queues.leased import LeasedMessage
+from postroom.queues.leases.leased import LeasedMessage
 from postroom.room import Postroom
 
 

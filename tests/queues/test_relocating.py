@@ -23,7 +23,7 @@ from postroom.errors import (
 )
 from postroom.model.key import key_number
 from postroom.model.message import Value
-from postroom.queues.leased import LeasedMessage
+from postroom.queues.leases.leased import LeasedMessage
 from postroom.room import Postroom
 
 

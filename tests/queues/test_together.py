@@ -6,7 +6,7 @@ import pytest
 
 from postroom.errors import LeaseOver, QueueUnknown
 from postroom.model.message import Draft
-from postroom.queues.leasing import Ended
+from postroom.queues.leases.leasing import Ended
 from postroom.queues.sending import Posting
 from postroom.room import Postroom
 

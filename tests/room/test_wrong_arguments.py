@@ -16,7 +16,7 @@ import pytest
 import postroom
 from postroom.errors import ArgumentInvalid, PostroomError
 from postroom.model.arguments import check_of, parameter_types
-from postroom.queues.leased import LeasedMessage
+from postroom.queues.leases.leased import LeasedMessage
 from postroom.room import Postroom
 from postroom.room.parts import RoomPart
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from postroom.errors import PostroomError
 from postroom.flows.language import reader as flow_language
-from postroom.queues import description
+from postroom.queues.tree import description
 from postroom.room import Postroom
 from postroom.rules.compilation import checks
 from postroom.rules.compilation.compiler import compiled

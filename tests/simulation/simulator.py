@@ -40,8 +40,9 @@ from tests.simulation.model import (
 import postroom
 from postroom import faults
 from postroom.errors import LeaseOver, PostroomError
-from postroom.queues import leasing, receiving, sending
-from postroom.queues.leased import LeasedMessage
+from postroom.queues import receiving, sending
+from postroom.queues.leases import leasing
+from postroom.queues.leases.leased import LeasedMessage
 from postroom.room import Postroom
 from postroom.store.files import guard
 from postroom.store.kernel import policies

@@ -10,8 +10,8 @@ from postroom.aio.threads import Threads, Together
 from postroom.errors import LeaseOver
 from postroom.model.message import Message
 from postroom.queues import status
-from postroom.queues.leased import LeasedMessage
-from postroom.queues.leasing import Leasing
+from postroom.queues.leases.leased import LeasedMessage
+from postroom.queues.leases.leasing import Leasing
 from postroom.queues.results import Listing
 
 P = ParamSpec("P")

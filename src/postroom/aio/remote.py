@@ -17,12 +17,12 @@ from postroom.aio.places import AsyncClient, AsyncSphere
 from postroom.aio.rooms import AsyncConsumers, AsyncQueues, AsyncRoom
 from postroom.aio.threads import Threads
 from postroom.errors import ArgumentInvalid
-from postroom.interfaces.http.remote import RemoteRoom
+from postroom.interfaces.http.client.remote import RemoteRoom
 from postroom.limits import AIO_POLL_SECONDS, LEASE_SECONDS
 from postroom.model.arguments import check_call
 from postroom.model.message import Message
-from postroom.queues.leased import LeasedMessage
-from postroom.queues.leasing import waited
+from postroom.queues.leases.leased import LeasedMessage
+from postroom.queues.leases.leasing import waited
 from postroom.queues.results import Received, Sent
 from postroom.room.consumers import RoomConsumers
 from postroom.room.flows import RoomFlows

@@ -31,10 +31,10 @@ from postroom.aio.waiting import Changes, Found, Lines
 from postroom.errors import ArgumentInvalid, QueueFull
 from postroom.limits import FULL_LOOK_SECONDS
 from postroom.model.arguments import check_call
-from postroom.queues.leased import LeasedMessage
-from postroom.queues.leasing import waited
+from postroom.queues.leases.leased import LeasedMessage
+from postroom.queues.leases.leasing import waited
+from postroom.queues.leases.returning import Unread
 from postroom.queues.results import Accepted, Held, Received, Sent
-from postroom.queues.returning import Unread
 from postroom.queues.selectors import Selector
 from postroom.queues.sending import Posting
 from postroom.room import Postroom

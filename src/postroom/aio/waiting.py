@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from postroom.aio.threads import Threads, started
 from postroom.errors import QueueHeld, QueueLocked, StoreError
 from postroom.limits import OWNERS_LOOK_SECONDS, RECHECK_SECONDS, WAIT_SECONDS_MAX
-from postroom.queues.leasing import waited
+from postroom.queues.leases.leasing import waited
 from postroom.store.kernel.base import Store, Waiter
 
 T = TypeVar("T")

@@ -37,6 +37,6 @@ def open(
         return open_here(where, actor=actor, owner=owner, create=create, clock=clock, broker=broker)
     if actor is not None or broker is not None or clock is not system_clock:
         raise ArgumentInvalid(argument="actor", why="a server knows who acts by the token; leave out actor and broker")
-    from postroom.interfaces.http.remote import RemoteRoom  # half a second that a room of this machine needs not
+    from postroom.interfaces.http.client.remote import RemoteRoom  # half a second that a room of this machine needs not
 
     return RemoteRoom(where, token)

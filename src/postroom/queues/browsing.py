@@ -10,9 +10,9 @@ from postroom.errors import ArgumentInvalid
 from postroom.limits import PAGE_ROWS
 from postroom.model.message import Message
 from postroom.queues import locks, selecting
-from postroom.queues.addressing import Names, names_of, queues_even_retired
 from postroom.queues.results import Listing
 from postroom.queues.selectors import Selector
+from postroom.queues.tree.addressing import Names, names_of, queues_even_retired
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.queues import Queue
 from postroom.store.kernel.transaction import Transaction

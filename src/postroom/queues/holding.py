@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from postroom.errors import PasswordMissing, PasswordWrong, PostroomError
 from postroom.model.password import verify_password
 from postroom.queues import locks, status
-from postroom.queues.addressing import (
+from postroom.queues.results import Held
+from postroom.queues.tree.addressing import (
     PRINCIPAL,
     Names,
     holdable,
@@ -17,7 +18,6 @@ from postroom.queues.addressing import (
     shown,
     typed_level,
 )
-from postroom.queues.results import Held
 from postroom.queues.user import QueueUser
 from postroom.store.kernel.queues import Hold
 from postroom.store.kernel.transaction import Transaction

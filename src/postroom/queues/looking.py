@@ -10,16 +10,16 @@ from postroom.errors import ArgumentInvalid
 from postroom.limits import PAGE_ROWS
 from postroom.model.message import Message, Stored
 from postroom.queues import locks
-from postroom.queues.addressing import (
-    Names,
-    names_of,
-    queues_even_retired,
-    queues_of,
-)
 from postroom.queues.results import (
     Accepted,
     Listing,
     QueueCount,
+)
+from postroom.queues.tree.addressing import (
+    Names,
+    names_of,
+    queues_even_retired,
+    queues_of,
 )
 from postroom.queues.user import QueueUser
 from postroom.store.kernel.message_rows import State

@@ -24,8 +24,13 @@ from postroom.limits import (
 from postroom.model.body import Format
 from postroom.model.key import key_text
 from postroom.model.message import Message, Stored
-from postroom.queues import locks, returning, selecting
-from postroom.queues.addressing import (
+from postroom.queues import locks, selecting
+from postroom.queues.leases import returning
+from postroom.queues.leases.returning import Deliver, Taken, Unconfirmed, is_main
+from postroom.queues.results import Received
+from postroom.queues.segments import Area, End, Portion, Segments
+from postroom.queues.selectors import Selector
+from postroom.queues.tree.addressing import (
     Names,
     live,
     names_of,
@@ -37,10 +42,6 @@ from postroom.queues.addressing import (
     typed_level,
     unowned,
 )
-from postroom.queues.results import Received
-from postroom.queues.returning import Deliver, Taken, Unconfirmed, is_main
-from postroom.queues.segments import Area, End, Portion, Segments
-from postroom.queues.selectors import Selector
 from postroom.queues.user import QueueUser
 from postroom.store.kernel.deliveries import lane_of
 from postroom.store.kernel.owner import own_token, process_token

@@ -13,7 +13,7 @@ from postroom.errors import ArgumentInvalid, PostroomError, RedriveRefused
 from postroom.limits import PAGE_ROWS
 from postroom.model.key import key_number, key_text
 from postroom.model.message import Draft, Message, Stored
-from postroom.queues.addressing import Names, names_of, queues_of
+from postroom.queues.tree.addressing import Names, names_of, queues_of
 from postroom.store.kernel.deliveries import FAILED_IN
 from postroom.store.kernel.message_rows import State
 from postroom.store.kernel.transaction import Transaction

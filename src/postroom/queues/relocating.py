@@ -27,8 +27,8 @@ from postroom.limits import PAGE_ROWS
 from postroom.model.key import key_number, key_text
 from postroom.model.message import Draft, Message, Stored
 from postroom.queues import limits, locks, redriving, status
-from postroom.queues.addressing import Names, names_of, one_queue, one_to_read, queues_of
 from postroom.queues.sending import formatted
+from postroom.queues.tree.addressing import Names, names_of, one_queue, one_to_read, queues_of
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Admit, Batch
 from postroom.store.kernel.batch import Put as Entering

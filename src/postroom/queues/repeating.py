@@ -13,8 +13,8 @@ from postroom.limits import IDEMPOTENCY_CHARS_MAX
 from postroom.model.body import is_text
 from postroom.model.key import KeyTexts, key_number
 from postroom.model.message import Draft, draft_hash
-from postroom.queues.addressing import Names
 from postroom.queues.results import Delivery, Distributed, SentMany
+from postroom.queues.tree.addressing import Names
 from postroom.store.kernel.transaction import Transaction
 
 T = TypeVar("T", bound=SentMany | Distributed)

@@ -12,8 +12,8 @@ from postroom.limits import SCHEDULE_LATE_SECONDS, SCHEDULE_MISSED_MAX
 from postroom.model.cron import Cron
 from postroom.model.message import Draft, properties_text
 from postroom.model.moment import in_microseconds, to_datetime, to_iso
-from postroom.queues.addressing import names_of, one_queue
-from postroom.queues.administration import check_queue_name
+from postroom.queues.tree.addressing import names_of, one_queue
+from postroom.queues.tree.administration import check_queue_name
 from postroom.queues.verbs import Verbs
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction

@@ -27,13 +27,7 @@ from postroom.model.body import Format
 from postroom.model.key import KeyTexts, key_text
 from postroom.model.message import Draft, as_it_looks, draft_hash, looks_like
 from postroom.queues import limits, locks, sources, status
-from postroom.queues.addressing import (
-    Names,
-    names_of,
-    one_queue,
-    shown,
-    typed_level,
-)
+from postroom.queues.leases.returning import Unconfirmed
 from postroom.queues.repeating import Repeat, checked_key, distributed, once, sent_many
 from postroom.queues.results import (
     Delivery,
@@ -41,7 +35,13 @@ from postroom.queues.results import (
     Sent,
     SentMany,
 )
-from postroom.queues.returning import Unconfirmed
+from postroom.queues.tree.addressing import (
+    Names,
+    names_of,
+    one_queue,
+    shown,
+    typed_level,
+)
 from postroom.queues.user import QueueUser
 from postroom.store.kernel.base import Receipt, Sending
 from postroom.store.kernel.batch import Batch

@@ -16,10 +16,10 @@ from postroom.model.arguments import check_methods
 from postroom.model.body import Format
 from postroom.model.message import Draft, looks_like
 from postroom.queues import status
-from postroom.queues.addressing import Names, names_of, one_to_read
+from postroom.queues.leases.returning import Unconfirmed
 from postroom.queues.results import Received
-from postroom.queues.returning import Unconfirmed
 from postroom.queues.segments import Area, End, composed
+from postroom.queues.tree.addressing import Names, names_of, one_to_read
 from postroom.queues.verbs import Verbs
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction

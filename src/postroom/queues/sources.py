@@ -17,9 +17,9 @@ from postroom.errors import (
 from postroom.limits import NAME_CHARS_MAX
 from postroom.model.password import hash_password, verify_password
 from postroom.queues import status
-from postroom.queues.addressing import names_of, queues_of
-from postroom.queues.administration import DOTS, NOT_DOTS, checked_password
 from postroom.queues.results import Held
+from postroom.queues.tree.addressing import names_of, queues_of
+from postroom.queues.tree.administration import DOTS, NOT_DOTS, checked_password
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.sources import Source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from postroom.queues.leasing import Ended, Leasing
+from postroom.queues.leases.leasing import Ended, Leasing
 from postroom.queues.results import Sent
 from postroom.queues.sending import Posting
 from postroom.queues.verbs import Verbs

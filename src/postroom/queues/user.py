@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from postroom.limits import REFERENCES_KNOWN_MAX
-from postroom.queues.addressing import Names
-from postroom.queues.leasing import Leasing
+from postroom.queues.leases.leasing import Leasing
+from postroom.queues.leases.returning import Returns
 from postroom.queues.locks import User
-from postroom.queues.returning import Returns
+from postroom.queues.tree.addressing import Names
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Admit, admit_nothing
 

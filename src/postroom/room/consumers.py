@@ -12,12 +12,12 @@ from postroom.limits import LEASES_SHOWN
 from postroom.model.body import Format
 from postroom.model.cron import Cron
 from postroom.model.message import Draft, Value
-from postroom.queues.addressing import said
-from postroom.queues.leased import LeasedMessage, LeaseShown
-from postroom.queues.leasing import NOBODY
+from postroom.queues.leases.leased import LeasedMessage, LeaseShown
+from postroom.queues.leases.leasing import NOBODY
+from postroom.queues.leases.working import F, Pool, Progress, Workers
 from postroom.queues.relocating import Edit, Relocated
 from postroom.queues.selectors import Selector
-from postroom.queues.working import F, Pool, Progress, Workers
+from postroom.queues.tree.addressing import said
 from postroom.room.parts import Parts, RoomPart
 from postroom.store.kernel.policies import Policy
 from postroom.store.tables.schedules import Schedule

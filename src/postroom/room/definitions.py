@@ -17,9 +17,9 @@ from postroom.model.message import Draft, Value
 from postroom.model.progress import OnProgress
 from postroom.model.types import MessageType
 from postroom.model.xml import check_xml
-from postroom.queues import hierarchy
-from postroom.queues.addressing import names_of, one_to_read
-from postroom.queues.hierarchy import Level
+from postroom.queues.tree import hierarchy
+from postroom.queues.tree.addressing import names_of, one_to_read
+from postroom.queues.tree.hierarchy import Level
 from postroom.room import catalog
 from postroom.room.catalog import CatalogEntry, CatalogVersion
 from postroom.room.identity import EVERYTHING, OPERATE

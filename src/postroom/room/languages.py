@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from postroom.engine.language import Language
 from postroom.flows.loading import FlowLanguage
-from postroom.queues.loading import QueueLanguage
+from postroom.queues.tree.loading import QueueLanguage
 from postroom.rules.loading import RuleLanguage
 from postroom.stations.loading import FormLanguage
 from postroom.stations.places.network import Network

@@ -17,7 +17,7 @@ from postroom.store.tables.registry import check_actor
 from postroom.store.urls import public_url
 
 if TYPE_CHECKING:
-    from postroom.queues.leased import Leased
+    from postroom.queues.leases.leased import Leased
     from postroom.queues.results import Received
     from postroom.room.access import RoomAccess
     from postroom.room.consumers import RoomConsumers

@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from postroom.flows.graph.versions import RoomGraphs
     from postroom.gateways.incoming import Incoming
     from postroom.gateways.transport import Transport
-    from postroom.queues.administration import Administration
-    from postroom.queues.keeping import Keeper
-    from postroom.queues.leasing import Leasing
-    from postroom.queues.policy import PolicySetting
+    from postroom.queues.leases.keeping import Keeper
+    from postroom.queues.leases.leasing import Leasing
+    from postroom.queues.leases.working import Workers
     from postroom.queues.relocating import Relocating
     from postroom.queues.scheduling import Scheduling
     from postroom.queues.sessions import QueueSession
     from postroom.queues.sources import SourceVerbs
     from postroom.queues.together import Together
-    from postroom.queues.working import Workers
+    from postroom.queues.tree.administration import Administration
+    from postroom.queues.tree.policy import PolicySetting
     from postroom.room.admission import RoomAdmission
     from postroom.rules.outside import Outside
     from postroom.rules.programs import Programs
@@ -138,7 +138,7 @@ class Parts:
 
     @Once
     def administration(self) -> Administration:
-        from postroom.queues.administration import Administration
+        from postroom.queues.tree.administration import Administration
 
         return Administration(self.store)
 
@@ -157,7 +157,7 @@ class Parts:
 
     @Once
     def leasing(self) -> Leasing:
-        from postroom.queues.leasing import Leasing
+        from postroom.queues.leases.leasing import Leasing
 
         return Leasing(self.store, self.bind)
 
@@ -169,7 +169,7 @@ class Parts:
 
     @Once
     def policies(self) -> PolicySetting:
-        from postroom.queues.policy import PolicySetting
+        from postroom.queues.tree.policy import PolicySetting
 
         return PolicySetting(self.store)
 
@@ -187,13 +187,13 @@ class Parts:
 
     @Once
     def workers(self) -> Workers:
-        from postroom.queues.working import Workers
+        from postroom.queues.leases.working import Workers
 
         return Workers()
 
     @Once
     def keeper(self) -> Keeper:
-        from postroom.queues.keeping import Keeper
+        from postroom.queues.leases.keeping import Keeper
 
         return Keeper(self.leasing)
 

@@ -26,10 +26,10 @@ from postroom.model.message import (
 from postroom.model.moment import to_microseconds
 from postroom.model.progress import OnProgress
 from postroom.model.tables import Table, table_of_messages
-from postroom.queues.addressing import said
 from postroom.queues.browsing import browse
 from postroom.queues.holding import Password
-from postroom.queues.leased import Leased
+from postroom.queues.leases.leased import Leased
+from postroom.queues.leases.tracing import TRACE, current_trace
 from postroom.queues.limits import wanted
 from postroom.queues.repeating import checked_key
 from postroom.queues.results import Accepted, Distributed, Held, Listing, Received, Sent, SentMany
@@ -38,7 +38,7 @@ from postroom.queues.selectors import Selector
 from postroom.queues.sending import Posting, Wish
 from postroom.queues.sessions import QueueSession
 from postroom.queues.sources import SourceShown
-from postroom.queues.tracing import TRACE, current_trace
+from postroom.queues.tree.addressing import said
 from postroom.room.parts import RoomPart
 from postroom.room.paths import path_of
 from postroom.store.kernel.queues import Hold

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.errors import RightMissing
 from postroom.flows.loading import FlowLanguage
-from postroom.queues import hierarchy
-from postroom.queues.loading import QueueLanguage
+from postroom.queues.tree import hierarchy
+from postroom.queues.tree.loading import QueueLanguage
 from postroom.room.catalog import CatalogEntry, catalog
 from postroom.room.identity import EVERYTHING, OPERATE, Identity, identity_of
 from postroom.room.parts import Parts

@@ -62,6 +62,20 @@ def test_a_refusal_of_a_typed_password_says_nothing_of_the_environment(monkeypat
     assert context.with_password_source(error) is error
 
 
+def test_an_option_is_written_as_it_is_typed() -> None:
+    named = context.option("-o --output FILE", "Where.")
+    assert (named.param_decls, named.metavar, named.help) == (("-o", "--output"), "FILE", "Where.")
+    flag = context.option("--free/--fixed", "How.", show_default=True)
+    assert (flag.param_decls, flag.metavar, named.show_default, flag.show_default) == (
+        ("--free/--fixed",),
+        None,
+        False,
+        True,
+    )
+    words = context.argument("[WORDS]...")
+    assert (words.metavar, words.help, words.show_default) == ("[WORDS]...", None, False)
+
+
 def test_a_known_password_is_read_now_or_asked_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
     piped(monkeypatch, "pw\n")
     assert context.known_password("password") == "pw"

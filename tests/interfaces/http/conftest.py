@@ -16,7 +16,7 @@ import pytest
 
 import postroom
 from postroom.interfaces.http.app import Interface
-from postroom.interfaces.http.remote import RemoteRoom
+from postroom.interfaces.http.client.remote import RemoteRoom
 from postroom.interfaces.http.server import Listening, Server, _config, bound
 from postroom.room import Postroom
 

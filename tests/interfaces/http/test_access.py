@@ -5,15 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.interfaces.http.conftest import Served
 
 import postroom
 from postroom.errors import ArgumentInvalid, RightMissing, TokenRefused
 from postroom.interfaces.http.access import Callers
-from postroom.interfaces.http.operation import Operation
-from postroom.interfaces.http.operations import OPERATIONS
+from postroom.interfaces.http.contract.operation import Operation
+from postroom.interfaces.http.contract.operations import OPERATIONS
 from postroom.room import Postroom
-
-from .conftest import Served
 
 
 def operation(name: str) -> Operation:

@@ -9,13 +9,12 @@ from time import monotonic, sleep
 
 import httpx
 import pytest
+from tests.interfaces.http.conftest import Served
 
 import postroom
 from postroom.errors import MethodUnknown
 from postroom.interfaces.http import app
-from postroom.interfaces.http.handover import HandOver
-
-from .conftest import Served
+from postroom.interfaces.http.waiting.handover import HandOver
 
 
 def test_a_message_is_sent_once_for_an_idempotency_key_and_received(served: Served) -> None:

@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.interfaces.http.conftest import Two, numbers
 
 import postroom
 from postroom import errors
-from postroom.interfaces.http.objects import encoded
-from postroom.interfaces.http.operations import OPERATIONS
-from postroom.interfaces.http.remote import RemoteRoom
+from postroom.interfaces.http.client.remote import RemoteRoom
+from postroom.interfaces.http.contract.objects import encoded
+from postroom.interfaces.http.contract.operations import OPERATIONS
 from postroom.room import Postroom
-
-from .conftest import Two, numbers
 
 _READING = [
     each

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from tests.interfaces.http.conftest import Served
 
 from postroom.errors import TooManyRequests
 from postroom.interfaces.http import pace
 from postroom.interfaces.http.pace import Pace
 from postroom.limits import ADDRESS_REFUSALS_AT_ONCE
-
-from .conftest import Served
 
 
 def test_a_bucket_empties_and_fills_with_time_and_nobody_else_waits() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from html import unescape
 
-from postroom.interfaces.http import openapi
+from tests.interfaces.http.conftest import Served
 
-from .conftest import Served
+from postroom.interfaces.http.contract import openapi
 
 
 def test_every_operation_is_on_a_page_and_nothing_comes_from_elsewhere(here: Served) -> None:

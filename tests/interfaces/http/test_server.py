@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 
 import httpx
 import pytest
+from tests.interfaces.http.conftest import Served, serving
 
 import postroom
 from postroom.errors import (
@@ -34,11 +35,10 @@ from postroom.errors import (
     ServerFailed,
     ServerUnreachable,
 )
-from postroom.interfaces.http import calls, server
+from postroom.interfaces.http import server
+from postroom.interfaces.http.handling import calls
 from postroom.interfaces.http.server import JoinedWrites, Listening, check
 from postroom.room import Postroom
-
-from .conftest import Served, serving
 
 
 def prepared(url: str) -> str:

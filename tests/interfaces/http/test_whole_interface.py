@@ -18,13 +18,12 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
+from tests.interfaces.http.conftest import Served
+from tests.interfaces.http.contract.test_operations import World
 
-from postroom.interfaces.http import openapi
-from postroom.interfaces.http.operations import OPERATIONS
-from postroom.interfaces.http.streams import STREAMS
-
-from .conftest import Served
-from .test_operations import World
+from postroom.interfaces.http.contract import openapi
+from postroom.interfaces.http.contract.operations import OPERATIONS
+from postroom.interfaces.http.handling.streams import STREAMS
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 #: They end what the others need, or take long: the other tests of this folder have them.

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 import pytest
 from tests.interfaces.http.conftest import Served
 from tests.interfaces.web.conftest import CLAIM, SETTLE, SHOP, Browser, browser, served_office
-from tests.interfaces.web.test_desk import PAYLOADS, Shape
+from tests.interfaces.web.stations.test_desk import PAYLOADS, Shape
 
 from postroom.interfaces.web.registry import PAGES
 

@@ -14,7 +14,7 @@ import postroom
 from postroom.errors import PostroomError
 from postroom.limits import CALM_LOOKS
 from postroom.model.message import Stored
-from postroom.queues.leased import LeasedMessage
+from postroom.queues.leases.leased import LeasedMessage
 from postroom.room import Postroom
 from postroom.store.kernel import message_rows
 from postroom.store.kernel.base import Store

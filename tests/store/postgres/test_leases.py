@@ -14,7 +14,7 @@ from tests.conftest import Urls
 import postroom
 from postroom.errors import LeaseOver, MessageCorrupt
 from postroom.model.message import Draft, message_hash
-from postroom.queues.leased import LeasedMessage
+from postroom.queues.leases.leased import LeasedMessage
 from postroom.room import Postroom
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.journal import put_digest
@@ -56,7 +56,7 @@ def alone(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     room.receive("q", lease=1)  # whether owners live was looked at just now
     monkeypatch.setattr(Store, "transact", noted)
-    monkeypatch.setattr("postroom.queues.leasing.OWNERS_LOOK_SECONDS", 1e9)
+    monkeypatch.setattr("postroom.queues.leases.leasing.OWNERS_LOOK_SECONDS", 1e9)
     return labels
 
 

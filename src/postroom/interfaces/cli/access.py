@@ -9,7 +9,7 @@ import typer
 
 from postroom.errors import QueueUnknown
 from postroom.interfaces.cli import flows, output
-from postroom.interfaces.cli.context import Commands, opened, settings
+from postroom.interfaces.cli.context import Commands, argument, opened, option, settings
 from postroom.limits import SECRET_CHARS_MAX
 from postroom.model.paths import text_of
 from postroom.room.identity import EVERYTHING, VERBS
@@ -21,20 +21,19 @@ grant_app = Commands(help="What users may do through a server.")
 token_app = Commands(help="Tokens, by which programs show who they act for.")
 
 user_app = Commands(help="Users: the same as principals.")
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits and _.", show_default=False)]
-UserArgument = Annotated[str, typer.Argument(metavar="USER", help="From postroom user list.", show_default=False)]
+NameArgument = Annotated[str, argument("NAME", "Letters, digits and _.")]
+UserArgument = Annotated[str, argument("USER", "From postroom user list.")]
 VerbArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="VERB",
-        help="look, send, receive, manage (a queue); publish, subscribe (a space); work (at a station); load; sphere; "
+    argument(
+        "VERB",
+        "look, send, receive, manage (a queue); publish, subscribe (a space); work (at a station); load; sphere; "
         "measure (only numbers); operate (everything).",
-        show_default=False,
     ),
 ]
 ObjectArgument = Annotated[
     str,
-    typer.Argument(metavar="OBJECT", help="A queue or level (A/B), a space, a station; * is every one."),
+    argument("OBJECT", "A queue or level (A/B), a space, a station; * is every one.", show_default=True),
 ]
 
 
@@ -42,12 +41,9 @@ ObjectArgument = Annotated[
 def user_add(
     name: NameArgument,
     replace: Annotated[
-        bool, typer.Option("--replace", help="As the operator: change a password without the current one.")
+        bool, option("--replace", "As the operator: change a password without the current one.")
     ] = False,
-    password_file: Annotated[
-        Path | None,
-        typer.Option("--password-file", metavar="FILE", help="Read the password from a file.", show_default=False),
-    ] = None,
+    password_file: Annotated[Path | None, option("--password-file FILE", "Read the password from a file.")] = None,
 ) -> None:
     """Add a user, or change a password.
 
@@ -160,9 +156,7 @@ def _tell(user: str, verb: str, object: str, changed: bool, text: str) -> None:
 
 @grant_app.command("list")
 def grant_list(
-    user: Annotated[
-        str | None, typer.Argument(metavar="USER", help="Only those of this user.", show_default=False)
-    ] = None,
+    user: Annotated[str | None, argument("USER", "Only those of this user.")] = None,
 ) -> None:
     """List grants.
 
@@ -200,14 +194,9 @@ def why_not(user: UserArgument, verb: VerbArgument, object: ObjectArgument = "*"
 @token_app.command("create")
 def token_create(
     user: UserArgument,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for.", show_default=False)],
-    only: Annotated[
-        list[str] | None,
-        typer.Option("--only", metavar="VERB", help="Limit it to this verb; may be repeated.", show_default=False),
-    ] = None,
-    days: Annotated[
-        float | None, typer.Option("--days", metavar="N", help="It expires after so long.", show_default=False)
-    ] = None,
+    name: Annotated[str, argument("NAME", "What it is for.")],
+    only: Annotated[list[str] | None, option("--only VERB", "Limit it to this verb; may be repeated.")] = None,
+    days: Annotated[float | None, option("--days N", "It expires after so long.")] = None,
 ) -> None:
     """Create a token for a user, and print it.
 
@@ -225,9 +214,7 @@ def token_create(
 
 @token_app.command("list")
 def token_list(
-    user: Annotated[
-        str | None, typer.Argument(metavar="USER", help="Only those of this user.", show_default=False)
-    ] = None,
+    user: Annotated[str | None, argument("USER", "Only those of this user.")] = None,
 ) -> None:
     """List tokens, without their secrets.
 
@@ -250,7 +237,7 @@ def token_list(
 
 @token_app.command("revoke")
 def token_revoke(
-    id: Annotated[str, typer.Argument(metavar="TOKEN", help="From postroom token list.", show_default=False)],
+    id: Annotated[str, argument("TOKEN", "From postroom token list.")],
 ) -> None:
     """Revoke a token, at once.
 

@@ -8,11 +8,9 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from postroom.errors import ArgumentInvalid, FileUnreadable, PostroomError
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import Commands, opened, settings
+from postroom.interfaces.cli.context import Commands, argument, opened, option, settings
 from postroom.interfaces.cli.suggestions import SuggestingGroup
 
 _OWN = ("-h", "--help", "--room", "--json")
@@ -32,23 +30,11 @@ cobol_app = Commands(
     help="COBOL programs with a COMMUNICATION SECTION. postroom cobol FILE is short for translate FILE.",
 )
 
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A COBOL program.", show_default=False)]
-FreeOption = Annotated[
-    bool | None,
-    typer.Option("--free/--fixed", help="How lines are written. Default: by the first division.", show_default=False),
-]
-FolderOption = Annotated[
-    list[Path] | None,
-    typer.Option("-I", "--copybooks", metavar="FOLDER", help="Copybooks; may be repeated.", show_default=False),
-]
-CardsOption = Annotated[
-    Path | None,
-    typer.Option("--cards", metavar="FILE", help="Words to replace: WORD TEXT, a line each.", show_default=False),
-]
-StandardOption = Annotated[
-    str | None,
-    typer.Option("--std", metavar="NAME", help="The dialect, as cobc -std has it.", show_default=False),
-]
+FileArgument = Annotated[Path, argument("FILE", "A COBOL program.")]
+FreeOption = Annotated[bool | None, option("--free/--fixed", "How lines are written. Default: by the first division.")]
+FolderOption = Annotated[list[Path] | None, option("-I --copybooks FOLDER", "Copybooks; may be repeated.")]
+CardsOption = Annotated[Path | None, option("--cards FILE", "Words to replace: WORD TEXT, a line each.")]
+StandardOption = Annotated[str | None, option("--std NAME", "The dialect, as cobc -std has it.")]
 
 
 def _options(free: bool | None, folders: list[Path] | None, cards: Path | None) -> Any:
@@ -62,9 +48,7 @@ def _options(free: bool | None, folders: list[Path] | None, cards: Path | None) 
 @cobol_app.command("translate")
 def cobol_translate(
     file: FileArgument,
-    to: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write.", show_default=False)
-    ] = None,
+    to: Annotated[Path | None, option("-o --output FILE", "Where to write.")] = None,
     free: FreeOption = None,
     copybooks: FolderOption = None,
     cards: CardsOption = None,
@@ -98,7 +82,7 @@ def cobol_translate(
 @cobol_app.command("build")
 def cobol_build(
     file: FileArgument,
-    to: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The program.", show_default=False)],
+    to: Annotated[Path, option("-o --output FILE", "The program.")],
     free: FreeOption = None,
     copybooks: FolderOption = None,
     cards: CardsOption = None,
@@ -119,9 +103,7 @@ def cobol_build(
 @cobol_app.command("run", context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True})
 def cobol_run(
     file: FileArgument,
-    words: Annotated[
-        list[str] | None, typer.Argument(metavar="[WORDS]...", help="For the program.", show_default=False)
-    ] = None,
+    words: Annotated[list[str] | None, argument("[WORDS]...", "For the program.")] = None,
     free: FreeOption = None,
     copybooks: FolderOption = None,
     cards: CardsOption = None,
@@ -159,7 +141,7 @@ def cobol_library() -> None:
 
 @cobol_app.command("session", hidden=True)
 def cobol_session(
-    descriptor: Annotated[int, typer.Argument(metavar="NUMBER", help="An open socket.", show_default=False)],
+    descriptor: Annotated[int, argument("NUMBER", "An open socket.")],
 ) -> None:
     """Answer the calls of one program. Programs start this by themselves.
 

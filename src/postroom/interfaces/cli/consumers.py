@@ -13,8 +13,10 @@ from postroom.interfaces.cli.context import (
     Commands,
     PropertiesOption,
     QueueArgument,
+    argument,
     named_values,
     opened,
+    option,
     settings,
 )
 from postroom.model.body import Format
@@ -23,17 +25,10 @@ from postroom.model.moment import to_iso
 if TYPE_CHECKING:
     from postroom.queues.relocating import Relocated
 
-LeaseArgument = Annotated[
-    int, typer.Argument(metavar="LEASE", help="Its number, as receive --lease told it.", show_default=False)
-]
-DryOption = Annotated[bool, typer.Option("--dry-run", help="Only say which messages these are.")]
-KeyOption = Annotated[
-    list[str] | None,
-    typer.Option("--key", metavar="KEY", help="Only this message; may be repeated.", show_default=False),
-]
-LimitOption = Annotated[
-    int | None, typer.Option("--limit", metavar="N", help="At most so many, oldest first.", show_default=False)
-]
+LeaseArgument = Annotated[int, argument("LEASE", "Its number, as receive --lease told it.")]
+DryOption = Annotated[bool, option("--dry-run", "Only say which messages these are.")]
+KeyOption = Annotated[list[str] | None, option("--key KEY", "Only this message; may be repeated.")]
+LimitOption = Annotated[int | None, option("--limit N", "At most so many, oldest first.")]
 
 
 class Order(StrEnum):
@@ -76,7 +71,7 @@ def receive_leased(
     queue: list[str], lease: str, wait: float | None, or_fail: bool, count: int | None, where: str | None
 ) -> None:
     """Receive with a lease: messages go to standard output, lease numbers to standard error."""
-    from postroom.queues.leased import Leased
+    from postroom.queues.leases.leased import Leased
 
     many = 1 if count is None else count
     asked: dict[str, Any] = {"count": many, "lease": _lease(lease), "wait": wait, "where": where}
@@ -106,10 +101,7 @@ def _lease(written: str) -> float | Literal[True]:
 
 
 def done(
-    lease: Annotated[
-        list[int],
-        typer.Argument(metavar="LEASE...", help="Numbers, as receive --lease told them.", show_default=False),
-    ],
+    lease: Annotated[list[int], argument("LEASE...", "Numbers, as receive --lease told them.")],
 ) -> None:
     """The work on leased messages is done, all of them or none.
 
@@ -127,7 +119,7 @@ def done(
 def release(
     lease: LeaseArgument,
     delay: Annotated[
-        float, typer.Option("--delay", metavar="SECONDS", help="Delivered again only after so many seconds.")
+        float, option("--delay SECONDS", "Delivered again only after so many seconds.", show_default=True)
     ] = 0.0,
 ) -> None:
     """Give a leased message back, to its place in its queue.
@@ -143,7 +135,7 @@ def release(
 
 def extend(
     lease: LeaseArgument,
-    seconds: Annotated[float, typer.Argument(metavar="SECONDS", help="From now.", show_default=False)],
+    seconds: Annotated[float, argument("SECONDS", "From now.")],
 ) -> None:
     """Let a lease end later.
 
@@ -159,8 +151,8 @@ def extend(
 
 def fail(
     lease: LeaseArgument,
-    reason: Annotated[str, typer.Argument(metavar="REASON", help="Why it failed.", show_default=False)],
-    final: Annotated[bool, typer.Option("--final", help="To the dead letters, without another attempt.")] = False,
+    reason: Annotated[str, argument("REASON", "Why it failed.")],
+    final: Annotated[bool, option("--final", "To the dead letters, without another attempt.")] = False,
 ) -> None:
     """Tell that an attempt has failed.
 
@@ -178,7 +170,7 @@ def fail(
 
 def purge(
     queue: QueueArgument,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, option("--yes", "Do not ask.")] = False,
     dry_run: DryOption = False,
 ) -> None:
     """Delete all messages of a queue that wait, after asking. Leased ones stay.
@@ -198,7 +190,7 @@ def purge(
 
 def move(
     queue: QueueArgument,
-    to: Annotated[str, typer.Option("--to", metavar="QUEUE", help="Where they go.", show_default=False)],
+    to: Annotated[str, option("--to QUEUE", "Where they go.")],
     key: KeyOption = None,
     limit: LimitOption = None,
     dry_run: DryOption = False,
@@ -216,14 +208,10 @@ def move(
 
 def redrive(
     queue: QueueArgument,
-    to: Annotated[
-        str | None, typer.Option("--to", metavar="QUEUE", help="Not to where they failed.", show_default=False)
-    ] = None,
+    to: Annotated[str | None, option("--to QUEUE", "Not to where they failed.")] = None,
     key: KeyOption = None,
     limit: LimitOption = None,
-    body: Annotated[
-        str | None, typer.Option("--body", metavar="TEXT", help="With --key: another body.", show_default=False)
-    ] = None,
+    body: Annotated[str | None, option("--body TEXT", "With --key: another body.")] = None,
     dry_run: DryOption = False,
 ) -> None:
     """Send what failed, and dead letters, back to where it failed.
@@ -244,63 +232,24 @@ def redrive(
     _show(back, "would be moved back" if dry_run else "moved back")
 
 
-LeaseSecondsOption = Annotated[
-    float | None,
-    typer.Option("--lease", metavar="SECONDS", help="How long a message is leased.", show_default=False),
-]
-AttemptsOption = Annotated[
-    int | None,
-    typer.Option("--attempts", metavar="N", help="Attempts before a message is a dead letter.", show_default=False),
-]
+LeaseSecondsOption = Annotated[float | None, option("--lease SECONDS", "How long a message is leased.")]
+AttemptsOption = Annotated[int | None, option("--attempts N", "Attempts before a message is a dead letter.")]
 BackoffOption = Annotated[
-    float | None,
-    typer.Option(
-        "--backoff", metavar="SECONDS", help="Wait before the second attempt; doubled each time.", show_default=False
-    ),
+    float | None, option("--backoff SECONDS", "Wait before the second attempt; doubled each time.")
 ]
-BackoffMaxOption = Annotated[
-    float | None,
-    typer.Option("--backoff-max", metavar="SECONDS", help="The longest wait between attempts.", show_default=False),
-]
-DeadLettersOption = Annotated[
-    str | None, typer.Option("--dead-letters", metavar="QUEUE", help="Where dead letters go.", show_default=False)
-]
-OrderOption = Annotated[
-    Order | None,
-    typer.Option("--order", help="strict: the next message waits while one is leased.", show_default=False),
-]
+BackoffMaxOption = Annotated[float | None, option("--backoff-max SECONDS", "The longest wait between attempts.")]
+DeadLettersOption = Annotated[str | None, option("--dead-letters QUEUE", "Where dead letters go.")]
+OrderOption = Annotated[Order | None, option("--order", "strict: the next message waits while one is leased.")]
 ByOption = Annotated[
-    str | None,
-    typer.Option(
-        "--by",
-        metavar="PROPERTY",
-        help="Keep the order of messages with the same value of this property.",
-        show_default=False,
-    ),
+    str | None, option("--by PROPERTY", "Keep the order of messages with the same value of this property.")
 ]
-ExpiredOption = Annotated[
-    Expired | None, typer.Option("--expired", help="What becomes of expired messages.", show_default=False)
-]
-MaxMessagesOption = Annotated[
-    int | None, typer.Option("--max-messages", metavar="N", help="How many messages may wait.", show_default=False)
-]
-MaxBytesOption = Annotated[
-    int | None, typer.Option("--max-bytes", metavar="N", help="How many bytes of bodies may wait.", show_default=False)
-]
-MaxAgeOption = Annotated[
-    float | None, typer.Option("--max-age", metavar="SECONDS", help="How long a message may wait.", show_default=False)
-]
-OverOption = Annotated[
-    Over | None, typer.Option("--over", help="What a full queue does with a send.", show_default=False)
-]
-RetryOption = Annotated[
-    Retry | None,
-    typer.Option("--retry", help="Which failures of rules, arcs and counters are tried again.", show_default=False),
-]
-UnsetOption = Annotated[
-    list[str] | None,
-    typer.Option("--unset", metavar="POLICY", help="Remove one setting; may be repeated.", show_default=False),
-]
+ExpiredOption = Annotated[Expired | None, option("--expired", "What becomes of expired messages.")]
+MaxMessagesOption = Annotated[int | None, option("--max-messages N", "How many messages may wait.")]
+MaxBytesOption = Annotated[int | None, option("--max-bytes N", "How many bytes of bodies may wait.")]
+MaxAgeOption = Annotated[float | None, option("--max-age SECONDS", "How long a message may wait.")]
+OverOption = Annotated[Over | None, option("--over", "What a full queue does with a send.")]
+RetryOption = Annotated[Retry | None, option("--retry", "Which failures of rules, arcs and counters are tried again.")]
+UnsetOption = Annotated[list[str] | None, option("--unset POLICY", "Remove one setting; may be repeated.")]
 
 
 def queue_policy(
@@ -319,7 +268,7 @@ def queue_policy(
     over: OverOption = None,
     retry: RetryOption = None,
     unset: UnsetOption = None,
-    reset: Annotated[bool, typer.Option("--reset", help="Remove the whole policy.")] = False,
+    reset: Annotated[bool, option("--reset", "Remove the whole policy.")] = False,
 ) -> None:
     """Show or change how a queue delivers its messages; what is not named stays.
 
@@ -375,14 +324,14 @@ schedule_app = Commands(help="Send messages on a schedule.")
 
 @schedule_app.command("add")
 def schedule_add(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
-    cron: Annotated[str, typer.Argument(metavar="CRON", help="minute hour day month weekday", show_default=False)],
+    name: Annotated[str, argument("NAME")],
+    cron: Annotated[str, argument("CRON", "minute hour day month weekday")],
     queue: QueueArgument,
-    body: Annotated[str, typer.Option("--body", "-b", metavar="TEXT", help="The message.", show_default=False)],
-    format: Annotated[Format, typer.Option("--format", "-f", help="How the body is written.")] = Format.TEXT,
-    zone: Annotated[str, typer.Option("--zone", metavar="NAME", help="The time zone of the times.")] = "UTC",
+    body: Annotated[str, option("--body -b TEXT", "The message.")],
+    format: Annotated[Format, option("--format -f", "How the body is written.", show_default=True)] = Format.TEXT,
+    zone: Annotated[str, option("--zone NAME", "The time zone of the times.", show_default=True)] = "UTC",
     catch_up: Annotated[
-        CatchUp, typer.Option("--catch-up", help="What is sent for times that were missed.")
+        CatchUp, option("--catch-up", "What is sent for times that were missed.", show_default=True)
     ] = CatchUp.LAST,
     property: PropertiesOption = None,
 ) -> None:
@@ -420,7 +369,7 @@ def schedule_list() -> None:
 
 
 @schedule_app.command("remove")
-def schedule_remove(name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)]) -> None:
+def schedule_remove(name: Annotated[str, argument("NAME")]) -> None:
     """Remove a schedule.
 
     \b

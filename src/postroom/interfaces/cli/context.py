@@ -41,6 +41,18 @@ class Settings:
 settings = Settings()
 
 
+def option(words: str, help: str, **more: Any) -> Any:
+    """An option by how it is written: ``-o --output FILE``. Its default is not shown unless that is asked for."""
+    names = [word for word in words.split() if word.startswith("-")]
+    metavar = words.split()[-1] if len(names) < len(words.split()) else None
+    return typer.Option(*names, metavar=metavar, help=help, **{"show_default": False} | more)
+
+
+def argument(metavar: str, help: str | None = None, **more: Any) -> Any:
+    """An argument by the word that stands for it. Its default is not shown unless that is asked for."""
+    return typer.Argument(metavar=metavar, help=help, **{"show_default": False} | more)
+
+
 def _set_room(value: str | None) -> str | None:
     if value is not None:
         settings.room = value
@@ -73,27 +85,21 @@ def _known_queues(incomplete: str) -> list[str]:
 
 RoomOption = Annotated[
     str | None,
-    typer.Option(
-        "--room",
-        metavar="URL",
+    option(
+        "--room URL",
+        "A SQLite path, a PostgreSQL URL, or the URL of a server. Default: $POSTROOM_URL, else ./postroom.db.",
         callback=_set_room,
         is_eager=True,
-        help="A SQLite path, a PostgreSQL URL, or the URL of a server. Default: $POSTROOM_URL, else ./postroom.db.",
-        show_default=False,
     ),
 ]
-JsonOption = Annotated[
-    bool, typer.Option("--json", callback=_set_json, is_eager=True, help="Print one JSON document.", show_default=False)
-]
+JsonOption = Annotated[bool, option("--json", "Print one JSON document.", callback=_set_json, is_eager=True)]
 TokenOption = Annotated[
     str | None,
-    typer.Option(
-        "--token",
-        metavar="TOKEN",
+    option(
+        "--token TOKEN",
+        "What a server asks for. Others see it in the list of processes: better is $POSTROOM_TOKEN.",
         callback=_set_token,
         is_eager=True,
-        help="What a server asks for. Others see it in the list of processes: better is $POSTROOM_TOKEN.",
-        show_default=False,
     ),
 ]
 #: What every command may be given besides its own options.
@@ -145,25 +151,12 @@ _QUEUE = typer.Argument(
 )
 QueueArgument = Annotated[list[str], _QUEUE]
 OptionalQueueArgument = Annotated[list[str] | None, _QUEUE]
-LimitOption = Annotated[
-    int | None, typer.Option("--limit", metavar="N", help="At most this many messages.", show_default=False)
-]
-WhereOption = Annotated[
-    str | None,
-    typer.Option("--where", metavar="CONDITIONS", help="Only with such properties.", show_default=False),
-]
-PropertiesOption = Annotated[
-    list[str] | None,
-    typer.Option("--property", "-p", metavar="NAME=VALUE", help="A property; may be repeated.", show_default=False),
-]
-MasterOption = Annotated[str, typer.Option("--master", metavar="URL", help="The Spark master to evaluate on.")]
-ConfOption = Annotated[
-    list[str] | None,
-    typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be repeated.", show_default=False),
-]
-KeyArgument = Annotated[
-    str, typer.Argument(metavar="KEY", help="A message key such as 00001.00042.", show_default=False)
-]
+LimitOption = Annotated[int | None, option("--limit N", "At most this many messages.")]
+WhereOption = Annotated[str | None, option("--where CONDITIONS", "Only with such properties.")]
+PropertiesOption = Annotated[list[str] | None, option("--property -p NAME=VALUE", "A property; may be repeated.")]
+MasterOption = Annotated[str, option("--master URL", "The Spark master to evaluate on.", show_default=True)]
+ConfOption = Annotated[list[str] | None, option("--conf KEY=VALUE", "A setting of Spark; may be repeated.")]
+KeyArgument = Annotated[str, argument("KEY", "A message key such as 00001.00042.")]
 
 
 def opened(*, create: bool = False) -> Postroom:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from postroom.errors import DefinitionUnknown
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import Commands, opened, settings
+from postroom.interfaces.cli.context import Commands, argument, opened, settings
 from postroom.model.definitions import nearest
 
 counter_app = Commands(help="Counters turn messages of queues into mail, or back.")
 
-CounterArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of a counter.", show_default=False)]
+CounterArgument = Annotated[str, argument("NAME", "The name of a counter.")]
 
 
 @counter_app.command("list")

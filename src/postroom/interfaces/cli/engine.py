@@ -7,17 +7,9 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from postroom.errors import ArgumentInvalid
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import (
-    ConfOption,
-    MasterOption,
-    opened,
-    settings,
-    spark_settings,
-)
+from postroom.interfaces.cli.context import ConfOption, MasterOption, opened, option, settings, spark_settings
 from postroom.interfaces.cli.lasting import Lasting, stop_on_signals
 
 if TYPE_CHECKING:
@@ -30,20 +22,18 @@ if TYPE_CHECKING:
 
 
 def run(
-    until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when no work is left.")] = False,
+    until_idle: Annotated[bool, option("--until-idle", "Stop when no work is left.")] = False,
     senders: Annotated[
-        bool, typer.Option("--senders", help="Only send what the outbox has: evaluate nothing, start no Spark.")
+        bool, option("--senders", "Only send what the outbox has: evaluate nothing, start no Spark.")
     ] = False,
     master: MasterOption = "local[*]",
     conf: ConfOption = None,
     spark: Annotated[
         str | None,
-        typer.Option(
-            "--spark",
-            metavar="auto|always",
-            help="auto: few messages are evaluated in a worker process, many on Spark. always: everything on Spark. "
+        option(
+            "--spark auto|always",
+            "auto: few messages are evaluated in a worker process, many on Spark. always: everything on Spark. "
             "Default: $POSTROOM_SPARK, else auto; always with --master or --conf.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:

@@ -4,32 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
 from postroom.errors import ArgumentInvalid
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import OptionalQueueArgument, opened, settings
+from postroom.interfaces.cli.context import OptionalQueueArgument, opened, option, settings
 
 
 def export(
     queue: OptionalQueueArgument = None,
-    file: Annotated[
-        str | None,
-        typer.Option("--file", metavar="FILE", help="Messages of QUEUE: .jsonl, .csv, .parquet.", show_default=False),
-    ] = None,
-    processed: Annotated[bool, typer.Option("--processed", help="With --file: those that were received.")] = False,
-    xes: Annotated[
-        str | None, typer.Option("--xes", metavar="FILE", help="The event log as XES: FILE.xes.", show_default=False)
-    ] = None,
-    ocel: Annotated[
-        str | None,
-        typer.Option("--ocel", metavar="FILE", help="As OCEL 2.0: FILE.json or .xml.", show_default=False),
-    ] = None,
-    case: Annotated[
-        str | None,
-        typer.Option("--case", metavar="CASE", help="A case of XES: message (default) or cause.", show_default=False),
-    ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace an existing file.")] = False,
+    file: Annotated[str | None, option("--file FILE", "Messages of QUEUE: .jsonl, .csv, .parquet.")] = None,
+    processed: Annotated[bool, option("--processed", "With --file: those that were received.")] = False,
+    xes: Annotated[str | None, option("--xes FILE", "The event log as XES: FILE.xes.")] = None,
+    ocel: Annotated[str | None, option("--ocel FILE", "As OCEL 2.0: FILE.json or .xml.")] = None,
+    case: Annotated[str | None, option("--case CASE", "A case of XES: message (default) or cause.")] = None,
+    replace: Annotated[bool, option("--replace", "Replace an existing file.")] = False,
 ) -> None:
     """Write messages, or the journal as an event log, into a file.
 

@@ -6,11 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from postroom.errors import ArgumentInvalid, FileUnreadable
 from postroom.interfaces.cli import output, receiving
-from postroom.interfaces.cli.context import Commands, new_password, opened, password_source, settings
+from postroom.interfaces.cli.context import Commands, argument, new_password, opened, option, password_source, settings
 from postroom.model.paths import why_unread
 
 if TYPE_CHECKING:
@@ -21,41 +19,23 @@ if TYPE_CHECKING:
 
 principal_app = Commands(help="Names that policies of domains give rights to.")
 
-SpaceArgument = Annotated[str, typer.Argument(metavar="SPACE", help="The name of a space.", show_default=False)]
+SpaceArgument = Annotated[str, argument("SPACE", "The name of a space.")]
 BrokerOption = Annotated[
-    str | None,
-    typer.Option(
-        "--broker",
-        metavar="NAME",
-        help="Where the client is connected. Default: $POSTROOM_BROKER, else this machine.",
-        show_default=False,
-    ),
+    str | None, option("--broker NAME", "Where the client is connected. Default: $POSTROOM_BROKER, else this machine.")
 ]
-ClientOption = Annotated[
-    str, typer.Option("--as", metavar="CLIENT", help="The client's name: also that of its space.", show_default=False)
-]
+ClientOption = Annotated[str, option("--as CLIENT", "The client's name: also that of its space.")]
 
 
 def publish(
     space: SpaceArgument,
     event: Annotated[
         str | None,
-        typer.Argument(metavar="[EVENT]", help="A Gryphon literal or JSON; else a line each from --file or stdin."),
+        argument("[EVENT]", "A Gryphon literal or JSON; else a line each from --file or stdin.", show_default=True),
     ] = None,
-    file: Annotated[
-        str | None, typer.Option("--file", metavar="FILE", help="Publish every line of a file.", show_default=False)
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option("--as", metavar="NAME", help="Who publishes. Default: you.", show_default=False)
-    ] = None,
+    file: Annotated[str | None, option("--file FILE", "Publish every line of a file.")] = None,
+    name: Annotated[str | None, option("--as NAME", "Who publishes. Default: you.")] = None,
     idempotency_key: Annotated[
-        str | None,
-        typer.Option(
-            "--idempotency-key",
-            metavar="TEXT",
-            help="Makes a retry safe: the same key publishes once.",
-            show_default=False,
-        ),
+        str | None, option("--idempotency-key TEXT", "Makes a retry safe: the same key publishes once.")
     ] = None,
     broker: BrokerOption = None,
 ) -> None:
@@ -90,11 +70,8 @@ def publish(
 def subscribe(
     space: SpaceArgument,
     client: ClientOption,
-    pattern: Annotated[
-        str | None,
-        typer.Argument(metavar="[PATTERN]", help="Only what matches, such as [price: p > 75].", show_default=False),
-    ] = None,
-    durable: Annotated[bool, typer.Option("--durable", help="Keep events that arrive while disconnected.")] = False,
+    pattern: Annotated[str | None, argument("[PATTERN]", "Only what matches, such as [price: p > 75].")] = None,
+    durable: Annotated[bool, option("--durable", "Keep events that arrive while disconnected.")] = False,
     broker: BrokerOption = None,
 ) -> None:
     """Subscribe a client to the events of a space.
@@ -130,9 +107,7 @@ def _is_stored(graph: GraphShown, name: str) -> bool:
 
 def unsubscribe(
     client: ClientOption,
-    space: Annotated[
-        str | None, typer.Argument(metavar="[SPACE]", help="Only from this space.", show_default=False)
-    ] = None,
+    space: Annotated[str | None, argument("[SPACE]", "Only from this space.")] = None,
     broker: BrokerOption = None,
 ) -> None:
     """End a client's subscriptions.
@@ -151,9 +126,7 @@ def unsubscribe(
 def connect(
     client: ClientOption,
     broker: BrokerOption = None,
-    follow: Annotated[
-        bool, typer.Option("--follow", help="Print events until Ctrl-C; then, or when killed, disconnect.")
-    ] = False,
+    follow: Annotated[bool, option("--follow", "Print events until Ctrl-C; then, or when killed, disconnect.")] = False,
 ) -> None:
     """Enable a client's arcs.
 
@@ -217,10 +190,7 @@ def subscriptions() -> None:
 
 
 def graph(
-    mermaid: Annotated[
-        str | None,
-        typer.Option("--mermaid", metavar="FILE", help="Write it as a Mermaid flowchart.", show_default=False),
-    ] = None,
+    mermaid: Annotated[str | None, option("--mermaid FILE", "Write it as a Mermaid flowchart.")] = None,
 ) -> None:
     """Show the flow graph: domains, spaces, arcs and tables.
 
@@ -286,10 +256,10 @@ def _arc(arc: ArcShown) -> str:
 
 @principal_app.command("add")
 def principal_add(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits and _.", show_default=False)],
-    token: Annotated[bool, typer.Option("--token", help="Create a token instead of a password, and print it.")] = False,
+    name: Annotated[str, argument("NAME", "Letters, digits and _.")],
+    token: Annotated[bool, option("--token", "Create a token instead of a password, and print it.")] = False,
     replace: Annotated[
-        bool, typer.Option("--replace", help="As the operator: change a password without the current one.")
+        bool, option("--replace", "As the operator: change a password without the current one.")
     ] = False,
 ) -> None:
     """Register a principal, or change its password.
@@ -333,7 +303,7 @@ def principal_list() -> None:
 
 @principal_app.command("remove")
 def principal_remove(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    name: Annotated[str, argument("NAME")],
 ) -> None:
     """Remove a principal; permissions given to its name then apply to nobody.
 

@@ -4,32 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from postroom.errors import ArgumentInvalid
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import Commands, opened, settings
+from postroom.interfaces.cli.context import Commands, argument, opened, option, settings
 
 gateway_app = Commands(help="Gateways: the endpoints of partners.")
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="As programs name it.", show_default=False)]
+NameArgument = Annotated[str, argument("NAME", "As programs name it.")]
 
 
 @gateway_app.command("add")
 def gateway_add(
     name: NameArgument,
     transport: Annotated[
-        str,
-        typer.Argument(
-            metavar="TRANSPORT",
-            help="http, smtp, soap, command or fetched; for streams files, kafka, socket or rate.",
-            show_default=False,
-        ),
+        str, argument("TRANSPORT", "http, smtp, soap, command or fetched; for streams files, kafka, socket or rate.")
     ],
-    given: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="SETTING=VALUE...", help="See docs/guide/gateways.md.", show_default=False),
-    ] = None,
+    given: Annotated[list[str] | None, argument("SETTING=VALUE...", "See docs/guide/gateways.md.")] = None,
 ) -> None:
     """Add an endpoint that programs can name.
 
@@ -104,10 +94,10 @@ def gateway_remove(name: NameArgument) -> None:
 
 @gateway_app.command("listen")
 def gateway_listen(
-    http: Annotated[str | None, typer.Option("--http", metavar="HOST:PORT", help="Take messages in by HTTP.")] = None,
-    smtp: Annotated[str | None, typer.Option("--smtp", metavar="HOST:PORT", help="Take mail in.")] = None,
-    certificate: Annotated[str | None, typer.Option("--certificate", metavar="FILE", help="For TLS.")] = None,
-    key: Annotated[str | None, typer.Option("--key", metavar="FILE", help="Of the certificate.")] = None,
+    http: Annotated[str | None, option("--http HOST:PORT", "Take messages in by HTTP.", show_default=True)] = None,
+    smtp: Annotated[str | None, option("--smtp HOST:PORT", "Take mail in.", show_default=True)] = None,
+    certificate: Annotated[str | None, option("--certificate FILE", "For TLS.", show_default=True)] = None,
+    key: Annotated[str | None, option("--key FILE", "Of the certificate.", show_default=True)] = None,
 ) -> None:
     """Take messages in for the gateways of the room, until stopped.
 

@@ -12,11 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
-
 from postroom.errors import ArgumentInvalid, PrincipalRefused
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import exported_password, password_source
+from postroom.interfaces.cli.context import exported_password, option, password_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,10 +22,7 @@ if TYPE_CHECKING:
     from postroom.room import Postroom
     from postroom.stations.station import Station
 
-StationOption = Annotated[
-    str | None,
-    typer.Option("--as", metavar="STATION", help="Who acts. Default: who is logged in.", show_default=False),
-]
+StationOption = Annotated[str | None, option("--as STATION", "Who acts. Default: who is logged in.")]
 
 #: What a URL may say of a password; the rest of it tells which room it is.
 _SECRET = re.compile(r"(?<=://)([^/?@:]*):[^/?@]*(?=@)|(?<=[?&])(password|sslpassword)=[^&]*&?")

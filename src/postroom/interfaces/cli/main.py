@@ -19,6 +19,7 @@ from postroom.interfaces.cli.context import (
     JsonOption,
     RoomOption,
     TokenOption,
+    option,
     settings,
     with_password_source,
 )
@@ -87,9 +88,7 @@ def postroom(
     room: RoomOption = None,
     token: TokenOption = None,
     json: JsonOption = False,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
+    version: Annotated[bool, option("--version", "Print the version.", callback=_version, is_eager=True)] = False,
 ) -> None:
     """Structured messages in transactional queues.
 

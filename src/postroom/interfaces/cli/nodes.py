@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from postroom.errors import ArgumentInvalid, StationUnknown
 from postroom.interfaces.cli import logins, output
-from postroom.interfaces.cli.context import Commands, new_password, opened, password_source, settings
+from postroom.interfaces.cli.context import Commands, argument, new_password, opened, option, password_source, settings
 from postroom.limits import LOGIN_SECONDS
 from postroom.model.definitions import nearest
 
 node_app = Commands(help="Stores of stations: the nodes of the network.")
 station_app = Commands(help="Stations: add, list, remove.")
 
-NodeArgument = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits and _.", show_default=False)]
-UrlArgument = Annotated[
-    str, typer.Argument(metavar="URL", help="A SQLite path or a PostgreSQL URL.", show_default=False)
-]
-StationArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of a station.", show_default=False)]
+NodeArgument = Annotated[str, argument("NAME", "Letters, digits and _.")]
+UrlArgument = Annotated[str, argument("URL", "A SQLite path or a PostgreSQL URL.")]
+StationArgument = Annotated[str, argument("NAME", "The name of a station.")]
 
 
 @node_app.command("add")
@@ -102,7 +98,7 @@ def node_secure() -> None:
 @node_app.command("remove")
 def node_remove(
     name: NodeArgument,
-    force: Annotated[bool, typer.Option("--force", help="Even if the node does not answer.")] = False,
+    force: Annotated[bool, option("--force", "Even if the node does not answer.")] = False,
 ) -> None:
     """Remove a node without stations from the network.
 
@@ -118,9 +114,9 @@ def node_remove(
 
 @station_app.command("add")
 def station_add(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits and _.", show_default=False)],
+    name: Annotated[str, argument("NAME", "Letters, digits and _.")],
     node: Annotated[
-        str, typer.Option("--node", metavar="NODE", help="Where its messages are kept. See postroom node list.")
+        str, option("--node NODE", "Where its messages are kept. See postroom node list.", show_default=True)
     ] = "control",
 ) -> None:
     """Add a station on a node.
@@ -174,7 +170,7 @@ def station_remove(name: StationArgument) -> None:
 
 
 def login(
-    station: Annotated[str, typer.Argument(metavar="STATION", help="The name of a station.", show_default=False)],
+    station: Annotated[str, argument("STATION", "The name of a station.")],
 ) -> None:
     """Act for a station from now on, without --as.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import opened, settings
+from postroom.interfaces.cli.context import opened, option, settings
 from postroom.limits import TOP_SECONDS
 from postroom.model.moment import to_iso
 
@@ -29,15 +29,13 @@ if TYPE_CHECKING:
 
 
 def top(
-    once: Annotated[bool, typer.Option("--once", help="Print one picture, and stop.")] = False,
+    once: Annotated[bool, option("--once", "Print one picture, and stop.")] = False,
     every: Annotated[
         float | None,
-        typer.Option(
-            "--every",
-            metavar="SECONDS",
+        option(
+            "--every SECONDS",
+            f"Take a picture this often. Default on a terminal: {TOP_SECONDS:g}; elsewhere one picture is taken.",
             min=0.1,
-            help=f"Take a picture this often. Default on a terminal: {TOP_SECONDS:g}; elsewhere one picture is taken.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:
@@ -178,10 +176,8 @@ def _drawn(picture: Overview) -> RenderableType:
 
 
 def doctor(
-    deep: Annotated[
-        bool, typer.Option("--deep", help="Read every message and the whole journal, not only the newest.")
-    ] = False,
-    brief: Annotated[bool, typer.Option("--brief", help="Leave out what is in order.")] = False,
+    deep: Annotated[bool, option("--deep", "Read every message and the whole journal, not only the newest.")] = False,
+    brief: Annotated[bool, option("--brief", "Leave out what is in order.")] = False,
 ) -> None:
     """Say what is wrong with the room or machine, and what to do.
 

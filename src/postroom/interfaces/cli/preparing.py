@@ -6,17 +6,15 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import settings
+from postroom.interfaces.cli.context import option, settings
 
 
 def prepare(
-    again: Annotated[bool, typer.Option("--again", help="Make it again, also if it is there.")] = False,
+    again: Annotated[bool, option("--again", "Make it again, also if it is there.")] = False,
     file: Annotated[
         Path | None,
-        typer.Option("--file", help="Make this file instead, for Java's option -XX:SharedArchiveFile."),
+        option("--file", "Make this file instead, for Java's option -XX:SharedArchiveFile.", show_default=True),
     ] = None,
 ) -> None:
     """Let Spark start faster for this user on this machine.

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import Commands, opened, settings
+from postroom.interfaces.cli.context import Commands, argument, opened, option, settings
 from postroom.limits import WAITING_MAX
 
 if TYPE_CHECKING:
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
 
 procedure_app = Commands(help="Procedures: what stations do automatically.")
 
-ProcedureArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of a procedure.", show_default=False)]
+ProcedureArgument = Annotated[str, argument("NAME", "The name of a procedure.")]
 
 
 @procedure_app.command("list")
@@ -93,10 +91,8 @@ def _told(name: str, state: str, changed: bool) -> None:
 
 
 def waiting(
-    procedure: Annotated[
-        str | None, typer.Argument(metavar="[PROCEDURE]", help="Only sets of this one.", show_default=False)
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most this many, the oldest.")] = WAITING_MAX,
+    procedure: Annotated[str | None, argument("[PROCEDURE]", "Only sets of this one.")] = None,
+    limit: Annotated[int, option("--limit N", "At most this many, the oldest.", show_default=True)] = WAITING_MAX,
 ) -> None:
     """List incomplete working sets, and what they wait for.
 

@@ -14,7 +14,9 @@ from postroom.interfaces.cli.context import (
     Commands,
     ConfOption,
     MasterOption,
+    argument,
     opened,
+    option,
     settings,
     spark_settings,
     standard_input,
@@ -37,18 +39,13 @@ if TYPE_CHECKING:
 
 table_app = Commands(help="Temporary tables: saved results of queries.")
 
-TableArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help="The name of a temporary table.", show_default=False)
-]
+TableArgument = Annotated[str, argument("NAME", "The name of a temporary table.")]
 _CONDITION = re.compile(r"(?P<field>[^<>=]+)(?:=|(?=[<>]))(?P<condition>.*)", re.DOTALL)
 
 
 def query(
     type: TypeArgument,
-    conditions: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="FIELD=CONDITION", help="The conditions.", show_default=False),
-    ] = None,
+    conditions: Annotated[list[str] | None, argument("FIELD=CONDITION", "The conditions.")] = None,
     scope: Annotated[
         str,
         typer.Option(
@@ -57,13 +54,10 @@ def query(
             help="local, group (this node), global, stations=A,B, or as-of=N (a saved query).",
         ),
     ] = "local",
-    into: Annotated[
-        str | None,
-        typer.Option("--into", metavar="NAME", help="Save the result as a temporary table.", show_default=False),
-    ] = None,
-    count: Annotated[bool, typer.Option("--count", help="Print only the number of messages.")] = False,
+    into: Annotated[str | None, option("--into NAME", "Save the result as a temporary table.")] = None,
+    count: Annotated[bool, option("--count", "Print only the number of messages.")] = False,
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", help="Time limit for the nodes.")
+        float, option("--timeout SECONDS", "Time limit for the nodes.", show_default=True)
     ] = QUERY_SECONDS,
     master: MasterOption = "local[*]",
     conf: ConfOption = None,
@@ -182,10 +176,8 @@ def table_drop(
 
 
 def sql(
-    statement: Annotated[
-        str, typer.Argument(metavar="STATEMENT", help="Spark SQL, beginning with SELECT.", show_default=False)
-    ],
-    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="Time limit.")] = SQL_SECONDS,
+    statement: Annotated[str, argument("STATEMENT", "Spark SQL, beginning with SELECT.")],
+    timeout: Annotated[float, option("--timeout SECONDS", "Time limit.", show_default=True)] = SQL_SECONDS,
     station: StationOption = None,
 ) -> None:
     """Query the temporary tables of this station in SQL.

@@ -12,9 +12,11 @@ from postroom.interfaces.cli.consumers import queue_policy
 from postroom.interfaces.cli.context import (
     Commands,
     QueueArgument,
+    argument,
     known_password,
     new_password,
     opened,
+    option,
     password_source,
     settings,
 )
@@ -36,10 +38,10 @@ class Processed(StrEnum):
 def disable(
     queue: QueueArgument,
     input_only: Annotated[
-        bool, typer.Option("--input-only", help="Only stop sends; messages can still be received (ANSI).")
+        bool, option("--input-only", "Only stop sends; messages can still be received (ANSI).")
     ] = False,
     output_only: Annotated[
-        bool, typer.Option("--output-only", help="Only stop receives; messages are accepted and wait (ANSI).")
+        bool, option("--output-only", "Only stop receives; messages are accepted and wait (ANSI).")
     ] = False,
 ) -> None:
     """Put a queue or level on hold.
@@ -102,13 +104,11 @@ def hierarchy() -> None:
 
 @queue_app.command("create")
 def queue_create(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    name: Annotated[str, argument("NAME")],
     discard_processed: Annotated[
-        bool, typer.Option("--discard-processed", help="Delete each message after it was received.")
+        bool, option("--discard-processed", "Delete each message after it was received.")
     ] = False,
-    with_password: Annotated[
-        bool, typer.Option("--with-password", help="Ask for a password for disable/enable.")
-    ] = False,
+    with_password: Annotated[bool, option("--with-password", "Ask for a password for disable/enable.")] = False,
 ) -> None:
     """Create a queue without a description file.
 
@@ -116,7 +116,7 @@ def queue_create(
     Example:
       postroom queue create orders
     """
-    from postroom.queues.administration import check_queue_name
+    from postroom.queues.tree.administration import check_queue_name
 
     check_queue_name(name)
     password = new_password(f"password for {name}") if with_password else None
@@ -140,7 +140,7 @@ def queue_list() -> None:
 
 @queue_app.command("remove")
 def queue_remove(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    name: Annotated[str, argument("NAME")],
 ) -> None:
     """Remove a queue that has no unprocessed messages and is in no description.
 

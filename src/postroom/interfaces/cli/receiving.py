@@ -12,12 +12,7 @@ import typer
 from postroom.errors import ArgumentInvalid, QueueHeld
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.consumers import receive_leased
-from postroom.interfaces.cli.context import (
-    OptionalQueueArgument,
-    WhereOption,
-    opened,
-    settings,
-)
+from postroom.interfaces.cli.context import OptionalQueueArgument, WhereOption, opened, option, settings
 from postroom.limits import FOLLOW_SECONDS
 
 if TYPE_CHECKING:
@@ -35,34 +30,22 @@ class Shown(StrEnum):
     JSONL = "jsonl"
 
 
-LeaseOption = Annotated[
-    str | None,
-    typer.Option(
-        "--lease", metavar="SECONDS|policy", help="Keep it in its queue until it is done.", show_default=False
-    ),
-]
-CountOption = Annotated[
-    int | None, typer.Option("--count", metavar="N", help="With --lease: up to so many.", show_default=False)
-]
+LeaseOption = Annotated[str | None, option("--lease SECONDS|policy", "Keep it in its queue until it is done.")]
+CountOption = Annotated[int | None, option("--count N", "With --lease: up to so many.")]
 
 
 def receive(
     queue: OptionalQueueArgument = None,
     segment: Annotated[
-        bool, typer.Option("--segment", "-s", help="One line of the message; the queue stays locked for you.")
+        bool, option("--segment -s", "One line of the message; the queue stays locked for you.")
     ] = False,
-    wait: Annotated[
-        float | None, typer.Option("--wait", "-w", metavar="SECONDS", help="Wait for a message.", show_default=False)
-    ] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Keep receiving, until Ctrl-C or --wait is over.")] = False,
+    wait: Annotated[float | None, option("--wait -w SECONDS", "Wait for a message.")] = None,
+    follow: Annotated[bool, option("--follow", "Keep receiving, until Ctrl-C or --wait is over.")] = False,
     format: Annotated[
-        Shown, typer.Option("--format", help="body: what it says; jsonl: the whole message as a line of JSON.")
+        Shown, option("--format", "body: what it says; jsonl: the whole message as a line of JSON.", show_default=True)
     ] = Shown.BODY,
-    or_fail: Annotated[bool, typer.Option("--or-fail", help="Exit with 3 if there is nothing to receive.")] = False,
-    area: Annotated[
-        int | None,
-        typer.Option("--area", metavar="BYTES", help="A portion of at most so many bytes.", show_default=False),
-    ] = None,
+    or_fail: Annotated[bool, option("--or-fail", "Exit with 3 if there is nothing to receive.")] = False,
+    area: Annotated[int | None, option("--area BYTES", "A portion of at most so many bytes.")] = None,
     lease: LeaseOption = None,
     count: CountOption = None,
     where: WhereOption = None,

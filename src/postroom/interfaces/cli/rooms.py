@@ -19,7 +19,9 @@ from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import (
     Commands,
     KeyArgument,
+    argument,
     opened,
+    option,
     password_at_hand,
     settings,
     typed_password,
@@ -45,12 +47,10 @@ def load(
     files: Annotated[
         list[str], typer.Argument(help="Definition files (.qdl, .demaq, .flow, .form).", show_default=False)
     ],
-    check: Annotated[bool, typer.Option("--check", help="Only check the files, and list every problem.")] = False,
-    drop: Annotated[
-        bool, typer.Option("--drop", help="Remove slicings and spaces even if they have messages.")
-    ] = False,
+    check: Annotated[bool, option("--check", "Only check the files, and list every problem.")] = False,
+    drop: Annotated[bool, option("--drop", "Remove slicings and spaces even if they have messages.")] = False,
     change_passwords: Annotated[
-        bool, typer.Option("--change-passwords", help="As the operator: change passwords without the current ones.")
+        bool, option("--change-passwords", "As the operator: change passwords without the current ones.")
     ] = False,
 ) -> None:
     """Load definitions from files, all or nothing.
@@ -134,9 +134,9 @@ def _checked(files: list[str]) -> int:
 def trace(
     key: KeyArgument,
     causes: Annotated[
-        bool, typer.Option("--causes", help="Show all messages that caused it and that it caused, as a tree.")
+        bool, option("--causes", "Show all messages that caused it and that it caused, as a tree.")
     ] = False,
-    values: Annotated[bool, typer.Option("--values", help="Show the values of each edition.")] = False,
+    values: Annotated[bool, option("--values", "Show the values of each edition.")] = False,
 ) -> None:
     """List what happened to a message, oldest first.
 
@@ -248,10 +248,7 @@ def locate(key: KeyArgument) -> None:
 
 def show(
     key: KeyArgument,
-    edition: Annotated[
-        int | None,
-        typer.Option("--edition", metavar="N", help="An earlier edition; 1 is as it was created.", show_default=False),
-    ] = None,
+    edition: Annotated[int | None, option("--edition N", "An earlier edition; 1 is as it was created.")] = None,
 ) -> None:
     """Show one message, or its filled form.
 
@@ -294,7 +291,7 @@ def _filled(it: Postroom, message: Message) -> str | None:
 
 
 def journal(
-    last: Annotated[int, typer.Option("--last", "-n", metavar="N", min=1, help="How many entries.")] = 20,
+    last: Annotated[int, option("--last -n N", "How many entries.", min=1, show_default=True)] = 20,
 ) -> None:
     """Show the newest entries of the journal.
 
@@ -313,7 +310,7 @@ def journal(
 
 
 def verify(
-    archives: Annotated[bool, typer.Option("--archives", help="Read the archived part of the journal, too.")] = False,
+    archives: Annotated[bool, option("--archives", "Read the archived part of the journal, too.")] = False,
 ) -> None:
     """Compare the room with its journal.
 
@@ -401,7 +398,7 @@ def outbox_list() -> None:
 
 @outbox_app.command("retry")
 def outbox_retry(
-    number: Annotated[int, typer.Argument(metavar="NUMBER", help="From postroom outbox list.", show_default=False)],
+    number: Annotated[int, argument("NUMBER", "From postroom outbox list.")],
 ) -> None:
     """Give a failed effect new attempts.
 
@@ -418,7 +415,7 @@ def outbox_retry(
 
 @outbox_app.command("drop")
 def outbox_drop(
-    number: Annotated[int, typer.Argument(metavar="NUMBER", help="From postroom outbox list.", show_default=False)],
+    number: Annotated[int, argument("NUMBER", "From postroom outbox list.")],
 ) -> None:
     """Remove an effect from the outbox without executing it.
 

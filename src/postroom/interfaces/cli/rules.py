@@ -11,7 +11,7 @@ import typer
 
 from postroom.errors import ArgumentInvalid, DefinitionUnknown
 from postroom.interfaces.cli import output, procedures
-from postroom.interfaces.cli.context import Commands, KeyArgument, opened, settings
+from postroom.interfaces.cli.context import Commands, KeyArgument, argument, opened, option, settings
 from postroom.limits import TRY_SECONDS
 from postroom.model.definitions import nearest
 from postroom.model.moment import to_iso
@@ -30,15 +30,8 @@ collection_app = Commands(help="Master data that rules read.")
 
 
 def catalog(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Only this definition.", show_default=False)
-    ] = None,
-    write: Annotated[
-        str | None,
-        typer.Option(
-            "--write", metavar="DIR", help="Write the definitions to files in a new directory.", show_default=False
-        ),
-    ] = None,
+    name: Annotated[str | None, argument("[NAME]", "Only this definition.")] = None,
+    write: Annotated[str | None, option("--write DIR", "Write the definitions to files in a new directory.")] = None,
 ) -> None:
     """List all definitions, with file and line.
 
@@ -104,10 +97,8 @@ def _write(folder: Path) -> None:
 
 
 def explain(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The name of a rule, an arc or a procedure.", show_default=False)
-    ],
-    plan: Annotated[bool, typer.Option("--plan/--no-plan", help="Start Spark and show its plan too.")] = True,
+    name: Annotated[str, argument("NAME", "The name of a rule, an arc or a procedure.")],
+    plan: Annotated[bool, option("--plan/--no-plan", "Start Spark and show its plan too.", show_default=True)] = True,
 ) -> None:
     """Show how a rule, an arc or a procedure is executed.
 
@@ -179,8 +170,8 @@ def _say_explained(told: Explanation) -> None:
 
 
 def slice(
-    slicing: Annotated[str, typer.Argument(metavar="SLICING", help="The name of a slicing.", show_default=False)],
-    key: Annotated[str, typer.Argument(metavar="KEY", help="The slice key: a property's value.", show_default=False)],
+    slicing: Annotated[str, argument("SLICING", "The name of a slicing.")],
+    key: Annotated[str, argument("KEY", "The slice key: a property's value.")],
 ) -> None:
     """List the messages of a slice's current lifetime.
 
@@ -235,12 +226,9 @@ def try_(
             help="Programs, graphs, procedures, counters to try (.demaq, .flow, .form).", show_default=False
         ),
     ],
-    since: Annotated[
-        str | None,
-        typer.Option("--since", metavar="T", help="Only messages from this time on (ISO 8601).", show_default=False),
-    ] = None,
+    since: Annotated[str | None, option("--since T", "Only messages from this time on (ISO 8601).")] = None,
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Time limit for arcs.")
+        float, option("--timeout SECONDS", "Time limit for arcs.", min=0.1, show_default=True)
     ] = TRY_SECONDS,
 ) -> None:
     """Dry run: show what proposed definitions would do.
@@ -294,7 +282,7 @@ def _moment(text: str) -> datetime:
 
 @collection_app.command("load")
 def collection_load(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a collection.", show_default=False)],
+    name: Annotated[str, argument("NAME", "The name of a collection.")],
     files: Annotated[list[str], typer.Argument(help="XML documents.", show_default=False)],
 ) -> None:
     """Replace the documents of a collection; rules read them by collection("NAME").

@@ -16,6 +16,7 @@ from postroom.interfaces.cli.context import (
     QueueArgument,
     named_values,
     opened,
+    option,
     settings,
     standard_input,
 )
@@ -31,71 +32,31 @@ if TYPE_CHECKING:
     from postroom.queues.results import Distributed
     from postroom.room import Postroom
 
-BodyOption = Annotated[
-    str | None, typer.Option("--body", "-b", metavar="TEXT", help="The message.", show_default=False)
-]
-AlsoOption = Annotated[
-    list[str] | None,
-    typer.Option("--also", metavar="QUEUE", help="One more destination; may be repeated.", show_default=False),
-]
-SourceOption = Annotated[
-    str | None, typer.Option("--source", metavar="NAME", help="The terminal it comes from.", show_default=False)
-]
-SegmentsOption = Annotated[
-    list[str] | None,
-    typer.Option("--segment", "-s", metavar="TEXT", help="A segment; may be repeated.", show_default=False),
-]
+BodyOption = Annotated[str | None, option("--body -b TEXT", "The message.")]
+AlsoOption = Annotated[list[str] | None, option("--also QUEUE", "One more destination; may be repeated.")]
+SourceOption = Annotated[str | None, option("--source NAME", "The terminal it comes from.")]
+SegmentsOption = Annotated[list[str] | None, option("--segment -s TEXT", "A segment; may be repeated.")]
 IdempotencyOption = Annotated[
-    str | None,
-    typer.Option(
-        "--idempotency-key", metavar="TEXT", help="Makes a retry safe: the same key sends once.", show_default=False
-    ),
+    str | None, option("--idempotency-key TEXT", "Makes a retry safe: the same key sends once.")
 ]
-CauseOption = Annotated[
-    str | None, typer.Option("--cause", metavar="KEY", help="The message that caused this one.", show_default=False)
-]
+CauseOption = Annotated[str | None, option("--cause KEY", "The message that caused this one.")]
 PriorityOption = Annotated[
-    int, typer.Option("--priority", metavar="0-9", help="Messages with a higher one are received first.")
+    int, option("--priority 0-9", "Messages with a higher one are received first.", show_default=True)
 ]
-DelayOption = Annotated[
-    float | None,
-    typer.Option("--delay", metavar="SECONDS", help="Delivered only after so many seconds.", show_default=False),
-]
-AtOption = Annotated[
-    str | None,
-    typer.Option(
-        "--at", metavar="TIME", help="Delivered only from then on, such as 2026-01-31T07:00Z.", show_default=False
-    ),
-]
-ReplyToOption = Annotated[
-    str | None, typer.Option("--reply-to", metavar="QUEUE", help="Where an answer goes.", show_default=False)
-]
-CorrelationOption = Annotated[
-    str | None, typer.Option("--correlation", metavar="TEXT", help="What an answer refers to.", show_default=False)
-]
-ExpiresOption = Annotated[
-    float | None, typer.Option("--expires", metavar="SECONDS", help="Not received after so long.", show_default=False)
-]
-RoomWaitOption = Annotated[
-    float | None,
-    typer.Option("--wait", "-w", metavar="SECONDS", help="Wait for room in a full queue.", show_default=False),
-]
-FileOption = Annotated[
-    str | None,
-    typer.Option("--file", metavar="FILE", help="Many messages: .jsonl, .csv, .parquet, .txt.", show_default=False),
-]
+DelayOption = Annotated[float | None, option("--delay SECONDS", "Delivered only after so many seconds.")]
+AtOption = Annotated[str | None, option("--at TIME", "Delivered only from then on, such as 2026-01-31T07:00Z.")]
+ReplyToOption = Annotated[str | None, option("--reply-to QUEUE", "Where an answer goes.")]
+CorrelationOption = Annotated[str | None, option("--correlation TEXT", "What an answer refers to.")]
+ExpiresOption = Annotated[float | None, option("--expires SECONDS", "Not received after so long.")]
+RoomWaitOption = Annotated[float | None, option("--wait -w SECONDS", "Wait for room in a full queue.")]
+FileOption = Annotated[str | None, option("--file FILE", "Many messages: .jsonl, .csv, .parquet, .txt.")]
 MessagesOption = Annotated[
-    bool, typer.Option("--messages", help="With --file: rows are whole messages, as postroom export writes them.")
+    bool, option("--messages", "With --file: rows are whole messages, as postroom export writes them.")
 ]
 
 
-FormatOption = Annotated[
-    Format | None,
-    typer.Option("--format", "-f", help="How the body is written; see below for the default.", show_default=False),
-]
-TypeOption = Annotated[
-    str | None, typer.Option("--type", metavar="NAME", help="A message type it must fit.", show_default=False)
-]
+FormatOption = Annotated[Format | None, option("--format -f", "How the body is written; see below for the default.")]
+TypeOption = Annotated[str | None, option("--type NAME", "A message type it must fit.")]
 
 
 def send(
@@ -118,7 +79,7 @@ def send(
     messages: MessagesOption = False,
     source: SourceOption = None,
     segment: SegmentsOption = None,
-    group: Annotated[bool, typer.Option("--group", help="With --segment: it ends a group of messages.")] = False,
+    group: Annotated[bool, option("--group", "With --segment: it ends a group of messages.")] = False,
 ) -> None:
     """Send a message to a queue, or every row of a file.
 
@@ -182,9 +143,9 @@ def _moment(written: str | None) -> datetime | None:
 
 def _refuse(given: Mapping[str, object], why: str) -> None:
     """Raise if any of these options was given."""
-    for option, value in given.items():
+    for name, value in given.items():
         if value is not None:
-            raise ArgumentInvalid(argument=option, why=why)
+            raise ArgumentInvalid(argument=name, why=why)
 
 
 def _send_segments(

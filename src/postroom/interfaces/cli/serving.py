@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-import typer
-
 from postroom.errors import ArgumentInvalid, NotRemote, PostroomError
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import ConfOption, MasterOption, settings, spark_settings
+from postroom.interfaces.cli.context import ConfOption, MasterOption, option, settings, spark_settings
 from postroom.interfaces.cli.lasting import Lasting
 from postroom.limits import USER_REQUESTS_PER_SECOND
 
@@ -25,33 +23,18 @@ if TYPE_CHECKING:
 
 
 def serve(
-    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="0 takes a free one.")] = 7600,
-    stomp: Annotated[
-        int | None,
-        typer.Option("--stomp", metavar="N", min=0, max=65535, help="Speak STOMP 1.2, too.", show_default=False),
-    ] = None,
-    session: Annotated[
-        str | None,
-        typer.Option(
-            "--session", metavar="FILE", help="A Unix socket for COBOL and C programs, too.", show_default=False
-        ),
-    ] = None,
-    run: Annotated[bool, typer.Option("--run", help="Be the engine, too, as postroom run.")] = False,
-    tls_certificate: Annotated[
-        str | None,
-        typer.Option("--tls-certificate", metavar="FILE", help="PEM; with --tls-key.", show_default=False),
-    ] = None,
-    tls_key: Annotated[
-        str | None, typer.Option("--tls-key", metavar="FILE", help="The key of the certificate.", show_default=False)
-    ] = None,
+    host: Annotated[str, option("--host ADDRESS", "The address to listen on.", show_default=True)] = "127.0.0.1",
+    port: Annotated[int, option("--port N", "0 takes a free one.", min=0, max=65535, show_default=True)] = 7600,
+    stomp: Annotated[int | None, option("--stomp N", "Speak STOMP 1.2, too.", min=0, max=65535)] = None,
+    session: Annotated[str | None, option("--session FILE", "A Unix socket for COBOL and C programs, too.")] = None,
+    run: Annotated[bool, option("--run", "Be the engine, too, as postroom run.")] = False,
+    tls_certificate: Annotated[str | None, option("--tls-certificate FILE", "PEM; with --tls-key.")] = None,
+    tls_key: Annotated[str | None, option("--tls-key FILE", "The key of the certificate.")] = None,
     rate: Annotated[
         float,
-        typer.Option("--rate", metavar="N", min=1, help="Requests of a user per second; twice as many at once."),
+        option("--rate N", "Requests of a user per second; twice as many at once.", min=1, show_default=True),
     ] = USER_REQUESTS_PER_SECOND,
-    log: Annotated[
-        str, typer.Option("--log", metavar="FORMAT", help="text, or json: a line for every request.")
-    ] = "text",
+    log: Annotated[str, option("--log FORMAT", "text, or json: a line for every request.", show_default=True)] = "text",
     master: MasterOption = "local[*]",
     conf: ConfOption = None,
 ) -> None:
@@ -68,9 +51,9 @@ def serve(
       postroom serve --session /run/postroom/session
       postroom serve --host 0.0.0.0 --tls-certificate room.pem --tls-key room.key
     """
-    from postroom.interfaces.http.logs import FORMATS
+    from postroom.interfaces.http.observing.logs import FORMATS
     from postroom.interfaces.http.server import Listening, serve
-    from postroom.queues.returning import take_back
+    from postroom.queues.leases.returning import take_back
     from postroom.room import open as open_room
 
     if log not in FORMATS:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import Commands, known_password, new_password, opened, settings
+from postroom.interfaces.cli.context import Commands, argument, known_password, new_password, opened, option, settings
 from postroom.queues import status
 
 if TYPE_CHECKING:
@@ -15,23 +13,15 @@ if TYPE_CHECKING:
 
 source_app = Commands(help="Sources: terminals by name, which may be disabled.")
 
-SourceArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of a source.", show_default=False)]
+SourceArgument = Annotated[str, argument("NAME", "The name of a source.")]
 
 
 @source_app.command("create")
 def source_create(
     name: SourceArgument,
-    input: Annotated[
-        str | None,
-        typer.Option("--input", metavar="QUEUE", help="What programs read from it by an I-O CD.", show_default=False),
-    ] = None,
-    to: Annotated[
-        str | None,
-        typer.Option("--output", metavar="QUEUE", help="What programs write to it by an I-O CD.", show_default=False),
-    ] = None,
-    with_password: Annotated[
-        bool, typer.Option("--with-password", help="Ask for a password for disable/enable.")
-    ] = False,
+    input: Annotated[str | None, option("--input QUEUE", "What programs read from it by an I-O CD.")] = None,
+    to: Annotated[str | None, option("--output QUEUE", "What programs write to it by an I-O CD.")] = None,
+    with_password: Annotated[bool, option("--with-password", "Ask for a password for disable/enable.")] = False,
 ) -> None:
     """Create a source.
 

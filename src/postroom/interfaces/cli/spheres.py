@@ -5,11 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from postroom.errors import NotInSphere
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import Commands, KeyArgument, opened, settings
+from postroom.interfaces.cli.context import Commands, KeyArgument, argument, opened, option, settings
 from postroom.interfaces.cli.lasting import stop_on_signals
 from postroom.model.moment import to_iso
 
@@ -19,18 +17,12 @@ if TYPE_CHECKING:
 
 sphere_app = Commands(help="One sphere: show, abort, settle, acknowledge.")
 
-SphereArgument = Annotated[str, typer.Argument(metavar="ID", help="The id of a sphere.", show_default=False)]
+SphereArgument = Annotated[str, argument("ID", "The id of a sphere.")]
 
 
 def spheres(
     state: Annotated[
-        str | None,
-        typer.Option(
-            "--state",
-            metavar="STATE",
-            help="Only those that are ACTIVE, COMMITTING, ABORTING, COMMITTED or ABORTED.",
-            show_default=False,
-        ),
+        str | None, option("--state STATE", "Only those that are ACTIVE, COMMITTING, ABORTING, COMMITTED or ABORTED.")
     ] = None,
 ) -> None:
     """List the spheres, and who owns them.
@@ -105,7 +97,7 @@ def _cells(send: SendShown) -> list[str | None]:
 def sphere_abort(
     id: SphereArgument,
     reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="The reason that its owner and others are shown.")
+        str, option("--reason TEXT", "The reason that its owner and others are shown.", show_default=True)
     ] = "an operator aborted it",
 ) -> None:
     """Abort a sphere: its messages are withdrawn or compensated.
@@ -129,10 +121,7 @@ def sphere_abort(
 
 @sphere_app.command("settle")
 def sphere_settle(
-    url: Annotated[
-        str,
-        typer.Argument(metavar="URL", help="A PostgreSQL database that spheres have enlisted.", show_default=False),
-    ],
+    url: Annotated[str, argument("URL", "A PostgreSQL database that spheres have enlisted.")],
 ) -> None:
     """Resolve prepared transactions of spheres that are in doubt in a database.
 
@@ -156,11 +145,9 @@ def sphere_settle(
 
 @sphere_app.command("watch")
 def sphere_watch(
-    state: Annotated[str, typer.Argument(metavar="STATE", help="Such as ABORTED.", show_default=False)],
-    queue: Annotated[
-        list[str], typer.Argument(metavar="QUEUE", help="The queue that gets the messages.", show_default=False)
-    ],
-    stop: Annotated[bool, typer.Option("--stop", help="Stop these messages.")] = False,
+    state: Annotated[str, argument("STATE", "Such as ABORTED.")],
+    queue: Annotated[list[str], argument("QUEUE", "The queue that gets the messages.")],
+    stop: Annotated[bool, option("--stop", "Stop these messages.")] = False,
 ) -> None:
     """Send a message to a queue for each arrival in a state.
 
@@ -182,7 +169,7 @@ def sphere_watch(
 @sphere_app.command("acknowledge")
 def sphere_acknowledge(
     key: KeyArgument,
-    processed: Annotated[bool, typer.Option("--processed", help="It was also processed.")] = False,
+    processed: Annotated[bool, option("--processed", "It was also processed.")] = False,
 ) -> None:
     """Acknowledge for a recipient that a message of a sphere was received, or processed.
 
@@ -199,14 +186,11 @@ def sphere_acknowledge(
 
 
 def compensate(
-    once: Annotated[bool, typer.Option("--once", help="Check once, and stop.")] = False,
+    once: Annotated[bool, option("--once", "Check once, and stop.")] = False,
     check: Annotated[
         float | None,
-        typer.Option(
-            "--check",
-            metavar="SECONDS",
-            help="Check interval; longer than the slowest heartbeat. Default: as the last engine, else 5.",
-            show_default=False,
+        option(
+            "--check SECONDS", "Check interval; longer than the slowest heartbeat. Default: as the last engine, else 5."
         ),
     ] = None,
 ) -> None:

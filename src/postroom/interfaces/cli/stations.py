@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from postroom.errors import ArgumentInvalid, FormInvalid, MessageError
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import Commands, KeyArgument, LimitOption, opened, settings, standard_input
+from postroom.interfaces.cli.context import (
+    Commands,
+    KeyArgument,
+    LimitOption,
+    argument,
+    opened,
+    option,
+    settings,
+    standard_input,
+)
 from postroom.interfaces.cli.logins import StationOption, acting
 from postroom.model.body import parse_json
 from postroom.model.definitions import Position, Problem, refuse
@@ -26,22 +33,16 @@ dossier_app = Commands(help="Dossiers: named folders of messages at a station.")
 
 SUMMARY_CHARS = 60
 STANDARD_INPUT = "standard input"
-TypeArgument = Annotated[str, typer.Argument(metavar="TYPE", help="The name of a message type.", show_default=False)]
-OptionalTypeArgument = Annotated[
-    str | None, typer.Argument(metavar="TYPE", help="Only messages of this type.", show_default=False)
-]
-KeysArgument = Annotated[
-    list[str], typer.Argument(metavar="KEY", help="Message keys such as 00001.00042.", show_default=False)
-]
-AfterOption = Annotated[
-    str | None, typer.Option("--after", metavar="KEY", help="Only keys after this one.", show_default=False)
-]
-DossierArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of a dossier.", show_default=False)]
+TypeArgument = Annotated[str, argument("TYPE", "The name of a message type.")]
+OptionalTypeArgument = Annotated[str | None, argument("TYPE", "Only messages of this type.")]
+KeysArgument = Annotated[list[str], argument("KEY", "Message keys such as 00001.00042.")]
+AfterOption = Annotated[str | None, option("--after KEY", "Only keys after this one.")]
+DossierArgument = Annotated[str, argument("NAME", "The name of a dossier.")]
 
 
 def form(
     type: TypeArgument,
-    source: Annotated[bool, typer.Option("--source", help="Print it as in a .form file.")] = False,
+    source: Annotated[bool, option("--source", "Print it as in a .form file.")] = False,
 ) -> None:
     """Print the empty form of a message type.
 
@@ -59,15 +60,9 @@ def form(
 
 def create(
     type: TypeArgument,
-    fields: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="FIELD=VALUE", help="The values of the fields.", show_default=False),
-    ] = None,
+    fields: Annotated[list[str] | None, argument("FIELD=VALUE", "The values of the fields.")] = None,
     station: StationOption = None,
-    file: Annotated[
-        str | None,
-        typer.Option("--file", metavar="FILE", help="Many messages: .jsonl, .csv or .parquet.", show_default=False),
-    ] = None,
+    file: Annotated[str | None, option("--file FILE", "Many messages: .jsonl, .csv or .parquet.")] = None,
 ) -> None:
     """Create a message by filling in a form; prints its key.
 
@@ -94,7 +89,7 @@ def create(
 
 def copy(
     key: KeyArgument,
-    count: Annotated[int, typer.Argument(metavar="N", help="How many.")] = 1,
+    count: Annotated[int, argument("N", "How many.", show_default=True)] = 1,
     station: StationOption = None,
 ) -> None:
     """Make copies of a message of this station.
@@ -113,7 +108,7 @@ def copy(
 
 def modify(
     key: KeyArgument,
-    fields: Annotated[list[str], typer.Argument(metavar="FIELD=VALUE", help="The new values.", show_default=False)],
+    fields: Annotated[list[str], argument("FIELD=VALUE", "The new values.")],
     station: StationOption = None,
 ) -> None:
     """Change fields of a message here; prints the form.
@@ -189,7 +184,7 @@ def mail(station: StationOption = None) -> None:
 
 def ship(
     keys: KeysArgument,
-    to: Annotated[str, typer.Argument(metavar="STATION", help="Who gets them.", show_default=False)],
+    to: Annotated[str, argument("STATION", "Who gets them.")],
     station: StationOption = None,
 ) -> None:
     """Ship messages into the mailbox of another station.

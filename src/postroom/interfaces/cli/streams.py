@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import ConfOption, MasterOption, opened, settings, spark_settings
+from postroom.interfaces.cli.context import ConfOption, MasterOption, argument, opened, option, settings, spark_settings
 from postroom.interfaces.cli.lasting import stop_on_signals
 
 if TYPE_CHECKING:
@@ -15,32 +13,16 @@ if TYPE_CHECKING:
 
 
 def stream(
-    spaces: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="SPACE...", help="Spaces of the streams to run; default: all.", show_default=False),
-    ] = None,
-    until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when everything there was read.")] = False,
-    checkpoints: Annotated[
-        str | None,
-        typer.Option(
-            "--checkpoints", metavar="FOLDER", help="Default: beside the file of the room.", show_default=False
-        ),
-    ] = None,
-    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="From one batch to the next.")] = 0.0,
+    spaces: Annotated[list[str] | None, argument("SPACE...", "Spaces of the streams to run; default: all.")] = None,
+    until_idle: Annotated[bool, option("--until-idle", "Stop when everything there was read.")] = False,
+    checkpoints: Annotated[str | None, option("--checkpoints FOLDER", "Default: beside the file of the room.")] = None,
+    every: Annotated[float, option("--every SECONDS", "From one batch to the next.", show_default=True)] = 0.0,
     refused: Annotated[
         str | None,
-        typer.Option(
-            "--refused",
-            metavar="GATEWAY/FOLDER",
-            help="Where events go that do not fit. Default: error messages of the room.",
-            show_default=False,
-        ),
+        option("--refused GATEWAY/FOLDER", "Where events go that do not fit. Default: error messages of the room."),
     ] = None,
-    restart: Annotated[bool, typer.Option("--restart", help="Forget offsets and states; read all again.")] = False,
-    packages: Annotated[
-        str | None,
-        typer.Option("--packages", metavar="NAMES", help="Packages that Spark is to fetch.", show_default=False),
-    ] = None,
+    restart: Annotated[bool, option("--restart", "Forget offsets and states; read all again.")] = False,
+    packages: Annotated[str | None, option("--packages NAMES", "Packages that Spark is to fetch.")] = None,
     master: MasterOption = "local[*]",
     conf: ConfOption = None,
 ) -> None:

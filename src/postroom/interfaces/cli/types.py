@@ -6,11 +6,9 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from postroom.errors import FileUnreadable, JsonMalformed
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import Commands, opened, settings
+from postroom.interfaces.cli.context import Commands, argument, opened, option, settings
 from postroom.model.body import parse_json
 
 type_app = Commands(help="Message types: their versions, and as JSON Schema and Avro.")
@@ -18,7 +16,7 @@ type_app = Commands(help="Message types: their versions, and as JSON Schema and 
 
 @type_app.command("list")
 def type_list(
-    every: Annotated[bool, typer.Option("--all", help="Also the earlier versions.")] = False,
+    every: Annotated[bool, option("--all", "Also the earlier versions.")] = False,
 ) -> None:
     """List the message types of the room, with the version since which each is as it is.
 
@@ -43,8 +41,8 @@ def type_list(
 
 @type_app.command("export")
 def type_export(
-    name: Annotated[str, typer.Argument(metavar="TYPE", show_default=False)],
-    avro: Annotated[bool, typer.Option("--avro", help="A record of Avro instead of a JSON Schema.")] = False,
+    name: Annotated[str, argument("TYPE")],
+    avro: Annotated[bool, option("--avro", "A record of Avro instead of a JSON Schema.")] = False,
 ) -> None:
     """Print a message type as a JSON Schema, or as an Avro schema.
 
@@ -60,10 +58,8 @@ def type_export(
 
 @type_app.command("import")
 def type_import(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A JSON Schema or an Avro record.", show_default=False)],
-    name: Annotated[
-        str | None, typer.Option("--name", metavar="TYPE", help="What the type is called.", show_default=False)
-    ] = None,
+    file: Annotated[str, argument("FILE", "A JSON Schema or an Avro record.")],
+    name: Annotated[str | None, option("--name TYPE", "What the type is called.")] = None,
 ) -> None:
     """Print a JSON Schema or an Avro schema as a form, which postroom load takes.
 

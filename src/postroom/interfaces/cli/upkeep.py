@@ -5,11 +5,18 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Annotated
 
-import typer
-
 from postroom.errors import ArgumentInvalid
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import Commands, ConfOption, MasterOption, opened, settings, spark_settings
+from postroom.interfaces.cli.context import (
+    Commands,
+    ConfOption,
+    MasterOption,
+    argument,
+    opened,
+    option,
+    settings,
+    spark_settings,
+)
 from postroom.model.moment import span, to_datetime, to_iso, to_span
 
 retention_app = Commands(help="How long records that grow with use are kept.")
@@ -36,10 +43,8 @@ def retention_list() -> None:
 
 @retention_app.command("set")
 def retention_set(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help=_KINDS + ".", show_default=False)],
-    age: Annotated[
-        str, typer.Argument(metavar="AGE", help="Such as 30d, 12h or 90m; or: forever.", show_default=False)
-    ],
+    kind: Annotated[str, argument("KIND", _KINDS + ".")],
+    age: Annotated[str, argument("AGE", "Such as 30d, 12h or 90m; or: forever.")],
 ) -> None:
     """Set how long a kind of record is kept.
 
@@ -61,7 +66,7 @@ def retention_set(
 
 
 def sweep(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be deleted.")] = False,
+    dry_run: Annotated[bool, option("--dry-run", "Only show what would be deleted.")] = False,
 ) -> None:
     """Delete messages and records that are no longer needed.
 
@@ -86,16 +91,11 @@ def sweep(
 
 
 def archive(
-    folder: Annotated[
-        str | None, typer.Argument(metavar="FOLDER", help="The folder of the archives.", show_default=False)
-    ] = None,
+    folder: Annotated[str | None, argument("FOLDER", "The folder of the archives.")] = None,
     before: Annotated[
-        str | None,
-        typer.Option(
-            "--before", metavar="WHEN", help="Entries older than this time (ISO 8601) or age (90d).", show_default=False
-        ),
+        str | None, option("--before WHEN", "Entries older than this time (ISO 8601) or age (90d).")
     ] = None,
-    moved: Annotated[bool, typer.Option("--moved", help="The archives are in FOLDER now.")] = False,
+    moved: Annotated[bool, option("--moved", "The archives are in FOLDER now.")] = False,
     master: MasterOption = "local[*]",
     conf: ConfOption = None,
 ) -> None:
@@ -139,9 +139,9 @@ def archive(
 
 
 def backup(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The backup to write.", show_default=False)],
-    replace: Annotated[bool, typer.Option("--replace", help="Replace an existing file.")] = False,
-    no_check: Annotated[bool, typer.Option("--no-check", help="Even if the room does not match its journal.")] = False,
+    file: Annotated[str, argument("FILE", "The backup to write.")],
+    replace: Annotated[bool, option("--replace", "Replace an existing file.")] = False,
+    no_check: Annotated[bool, option("--no-check", "Even if the room does not match its journal.")] = False,
 ) -> None:
     """Write the whole room into one file, while it is in use.
 
@@ -160,10 +160,8 @@ def backup(
 
 
 def restore(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A backup.", show_default=False)],
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Even if the room is not empty; deletes everything in it.")
-    ] = False,
+    file: Annotated[str, argument("FILE", "A backup.")],
+    replace: Annotated[bool, option("--replace", "Even if the room is not empty; deletes everything in it.")] = False,
 ) -> None:
     """Create a room from a backup.
 

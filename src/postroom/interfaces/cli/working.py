@@ -11,25 +11,20 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from postroom.errors import ArgumentInvalid
 from postroom.interfaces.cli import output
-from postroom.interfaces.cli.context import opened
+from postroom.interfaces.cli.context import argument, opened, option
 from postroom.interfaces.cli.lasting import Lasting
 
 if TYPE_CHECKING:
-    from postroom.queues.working import Progress
+    from postroom.queues.leases.working import Progress
     from postroom.room import Postroom
 
 
 def work(
-    app: Annotated[str, typer.Argument(metavar="MODULE:NAME", help="Where the workers are.", show_default=False)],
-    until_idle: Annotated[bool, typer.Option("--until-idle", help="End when nothing is left to give out.")] = False,
-    health: Annotated[
-        Path | None,
-        typer.Option("--health", metavar="FILE", help="A file to write the counts into.", show_default=False),
-    ] = None,
+    app: Annotated[str, argument("MODULE:NAME", "Where the workers are.")],
+    until_idle: Annotated[bool, option("--until-idle", "End when nothing is left to give out.")] = False,
+    health: Annotated[Path | None, option("--health FILE", "A file to write the counts into.")] = None,
 ) -> None:
     """Let workers work on the messages of their queues.
 
@@ -70,7 +65,7 @@ def _on_signals(lasting: Lasting) -> None:
 
 
 def _found(app: str) -> Any:
-    from postroom.queues.working import Workers
+    from postroom.queues.leases.working import Workers
 
     module, colon, name = app.partition(":")
     if not colon or not name or not all(part.isidentifier() for part in module.split(".")):
@@ -99,7 +94,7 @@ class _Report:
 
     @property
     def totals(self) -> Progress:
-        from postroom.queues.working import Progress
+        from postroom.queues.leases.working import Progress
 
         totals = Progress()
         for one in self._begun:

@@ -9,11 +9,11 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from postroom.errors import ArgumentInvalid, TokenRefused
-from postroom.interfaces.http.operation import ANY, Need, Operation
+from postroom.interfaces.http.contract.operation import ANY, Need, Operation
 from postroom.limits import IDENTITIES_KNOWN_MAX
 from postroom.model.place import place_of
 from postroom.queues import redriving
-from postroom.queues.addressing import said
+from postroom.queues.tree.addressing import said
 from postroom.room import Postroom
 from postroom.room.identity import EVERYTHING, VERBS, Identity
 from postroom.spheres.sending import Compensation

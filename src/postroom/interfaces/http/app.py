@@ -24,37 +24,29 @@ from postroom.errors import (
     TokenRefused,
     TooManyRequests,
 )
-from postroom.interfaces.http import (
-    calls,
-    cloudevents,
-    metrics,
-    openapi,
-    pages,
-    plain_sends,
-    problems,
-    requests,
-    streams,
-    telemetry,
-)
+from postroom.interfaces.http import pages
 from postroom.interfaces.http.access import Caller, Callers
-from postroom.interfaces.http.audit import NOTED, Audit, address
-from postroom.interfaces.http.events import Changes, Tail
-from postroom.interfaces.http.handover import HandOver
-from postroom.interfaces.http.held import HeldSpheres
-from postroom.interfaces.http.looks import Looks
-from postroom.interfaces.http.metrics import Measured, Numbers
+from postroom.interfaces.http.contract import openapi, problems
+from postroom.interfaces.http.contract.operation import Need, Operation
+from postroom.interfaces.http.contract.operations import TAKING
+from postroom.interfaces.http.handling import calls, cloudevents, plain_sends, requests, streams
+from postroom.interfaces.http.handling.plain_sends import PlainSend
+from postroom.interfaces.http.handling.repeats import Repeats
+from postroom.interfaces.http.handling.request_threads import RequestThreads
+from postroom.interfaces.http.handling.requests import Disconnected, MethodWrong
+from postroom.interfaces.http.handling.responses import Header, Send, answer, as_json, written
+from postroom.interfaces.http.handling.sends import Sends
+from postroom.interfaces.http.handling.streams import Asked, Streams, disconnect
 from postroom.interfaces.http.mounted import Mounted
-from postroom.interfaces.http.operation import Need, Operation
-from postroom.interfaces.http.operations import TAKING
+from postroom.interfaces.http.observing import metrics, telemetry
+from postroom.interfaces.http.observing.audit import NOTED, Audit, address
+from postroom.interfaces.http.observing.metrics import Measured, Numbers
 from postroom.interfaces.http.pace import Pace
-from postroom.interfaces.http.plain_sends import PlainSend
-from postroom.interfaces.http.repeats import Repeats
-from postroom.interfaces.http.request_threads import RequestThreads
-from postroom.interfaces.http.requests import Disconnected, MethodWrong
-from postroom.interfaces.http.responses import Header, Send, answer, as_json, written
-from postroom.interfaces.http.sends import Sends
 from postroom.interfaces.http.services import Beside, Services
-from postroom.interfaces.http.streams import Asked, Streams, disconnect
+from postroom.interfaces.http.waiting.events import Changes, Tail
+from postroom.interfaces.http.waiting.handover import HandOver
+from postroom.interfaces.http.waiting.held import HeldSpheres
+from postroom.interfaces.http.waiting.looks import Looks
 from postroom.interfaces.web.site import Site
 from postroom.limits import (
     ADDRESS_REFUSALS_AT_ONCE,

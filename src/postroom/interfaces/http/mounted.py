@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from postroom.errors import PostroomError
-from postroom.interfaces.http.problems import status_of
+from postroom.interfaces.http.contract.problems import status_of
 from postroom.room import Postroom
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from html import escape
 from typing import Any
 
 from postroom import __version__
-from postroom.interfaces.http import openapi
-from postroom.interfaces.http.responses import Header
+from postroom.interfaces.http.contract import openapi
+from postroom.interfaces.http.handling.responses import Header
 
 _HTML: Header = (b"content-type", b"text/html; charset=utf-8")
 #: Nothing is loaded, and nothing runs.

@@ -26,9 +26,10 @@ from postroom.errors import (
     ServerUnreachable,
     TooManyRequests,
 )
-from postroom.interfaces.http import logs, problems
 from postroom.interfaces.http.app import Interface
-from postroom.interfaces.http.responses import SAFE, answer
+from postroom.interfaces.http.contract import problems
+from postroom.interfaces.http.handling.responses import SAFE, answer
+from postroom.interfaces.http.observing import logs
 from postroom.interfaces.http.services import Beside
 from postroom.limits import (
     CONNECTIONS_MAX,

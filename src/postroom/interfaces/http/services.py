@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from postroom.interfaces.http.access import Callers
-from postroom.interfaces.http.events import Changes, Inside
-from postroom.interfaces.http.sends import Sends
+from postroom.interfaces.http.handling.sends import Sends
+from postroom.interfaces.http.waiting.events import Changes, Inside
 from postroom.queues.verbs import Verbs
 from postroom.room import Postroom
 

@@ -11,9 +11,9 @@ from postroom.interfaces.stomp.frames import Frame, written
 from postroom.model.body import Format
 from postroom.model.message import Draft, Message, Value, cause_number, looks_like
 from postroom.model.moment import to_iso
-from postroom.queues.addressing import names_of
-from postroom.queues.leased import LeasedMessage
+from postroom.queues.leases.leased import LeasedMessage
 from postroom.queues.sending import Posting
+from postroom.queues.tree.addressing import names_of
 
 QUEUE, TOPIC = "/queue/", "/topic/"
 #: Headers of a SEND that are not properties of its message.

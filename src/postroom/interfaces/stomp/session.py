@@ -43,7 +43,7 @@ from postroom.limits import (
     STOMP_SUBSCRIPTIONS_MAX,
     STOMP_WRITE_SECONDS,
 )
-from postroom.queues.leasing import Ended
+from postroom.queues.leases.leasing import Ended
 from postroom.queues.results import Sent
 from postroom.queues.sending import Posting
 

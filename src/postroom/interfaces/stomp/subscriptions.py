@@ -29,8 +29,8 @@ from postroom.limits import (
     STOMP_UNACKED,
     STOMP_UNACKED_MAX,
 )
-from postroom.queues.leased import LeasedMessage
-from postroom.queues.leasing import Ended, Leasing
+from postroom.queues.leases.leased import LeasedMessage
+from postroom.queues.leases.leasing import Ended, Leasing
 
 log = logging.getLogger("postroom.stomp")
 AUTO, CLIENT, INDIVIDUAL = MODES = ("auto", "client", "client-individual")

@@ -8,7 +8,7 @@ from postroom.errors import ArgumentInvalid
 from postroom.interfaces.stomp.messages import Destination
 from postroom.interfaces.stomp.subscriptions import Subscription
 from postroom.limits import STOMP_TRANSACTION_BYTES_MAX, STOMP_TRANSACTION_FRAMES_MAX, STOMP_TRANSACTIONS_MAX
-from postroom.queues.leasing import Ended
+from postroom.queues.leases.leasing import Ended
 from postroom.queues.sending import Posting
 
 

@@ -2,18 +2,19 @@
 
 To add a page:
 
-1. Write a module of the page's name with a function ``show(visit) -> context``, and one function for each thing that
-   its buttons do. ``visit.room`` is the room as the visitor may use it; ``visit.names`` is what the path says,
-   ``visit.query`` what the address asks for, ``visit.form`` what a form has sent. ``show`` changes nothing.
+1. Write a module of the page's name in ``stations``, ``definitions`` or ``operating``, with a function
+   ``show(visit) -> context``, and one function for each thing that its buttons do. ``visit.room`` is the room as the
+   visitor may use it; ``visit.names`` is what the path says, ``visit.query`` what the address asks for, ``visit.form``
+   what a form has sent. ``show`` changes nothing.
 2. Write ``templates/<name>.html`` that extends ``frame.html`` and uses the macros of ``parts.html``: ``section``,
    ``empty``, ``key``, ``place``, ``age``, ``sign``, ``button``, ``problem``. Everything is escaped. There is no inline
    script or style; widths of forms are the classes ``w1`` to ``w200``. Addresses come from ``visit.address(path, names,
    **query)``, files from ``static(name)``.
 3. Export ``PAGE = Page(path, template, show, right, of, actions, label=…, group=…)`` and put it into ``registry.py``.
-   ``right`` and ``of`` are those of the operation of the server that a program would call (``interfaces/http/
-   operations.py``); they are checked before ``show`` and before each action. What else a page shows or does is asked
-   for with ``visit.require(right, of, names)``, and offered only if ``visit.may(right, object)``. ``label`` puts the
-   page into the navigation, ``group`` is ``office`` or ``operators``.
+   ``right`` and ``of`` are those of the operation of the server that a program would call (``contract/operations.py``
+   in ``interfaces/http``); they are checked before ``show`` and before each action. What else a page shows or does is
+   asked for with ``visit.require(right, of, names)``, and offered only if ``visit.may(right, object)``. ``label`` puts
+   the page into the navigation, ``group`` is ``office`` or ``operators``.
 4. An action is a form with ``method="post"`` and a button named ``do`` whose value is the action's name. It answers
    with ``Goto(address, notice)``, or ``Again(context)`` if something is wrong in a field. A typed error that it raises
    is shown above the page, with its advice and whether anything happened.

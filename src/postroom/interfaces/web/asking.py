@@ -14,7 +14,7 @@ from concurrent.futures import Future, wait
 from typing import Any
 
 from postroom.errors import TooManyRequests
-from postroom.interfaces.http.request_threads import RequestThreads
+from postroom.interfaces.http.handling.request_threads import RequestThreads
 from postroom.limits import ASKING_SECONDS, ASKINGS_AT_ONCE, ASKINGS_KEPT_MAX, ASKINGS_KEPT_ROWS_MAX, ASKINGS_OF_ONE
 from postroom.model.progress import OnProgress
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from postroom.errors import RequestRefused
-from postroom.interfaces.http.responses import Header
+from postroom.interfaces.http.handling.responses import Header
 
 #: Nothing comes from elsewhere, nothing is inline, nobody frames a page.
 POLICY = (

@@ -13,8 +13,8 @@ from typing import Any
 
 from postroom.errors import RequestInvalid, RightMissing
 from postroom.interfaces.http.access import Caller, Callers
-from postroom.interfaces.http.events import Inside, Tail
-from postroom.interfaces.http.responses import Send
+from postroom.interfaces.http.handling.responses import Send
+from postroom.interfaces.http.waiting.events import Inside, Tail
 from postroom.interfaces.web.headers import headers
 from postroom.interfaces.web.sessions import Sessions
 from postroom.interfaces.web.visit import Asked

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from postroom.interfaces.web import (
+from postroom.interfaces.web import home, you
+from postroom.interfaces.web.definitions import flow_page, procedure_page, program_page, template_page
+from postroom.interfaces.web.operating import (
     access_page,
-    desk,
-    dossier,
     failures,
-    flow_page,
-    form_page,
-    home,
     journal_page,
     message_page,
-    new_form,
     overview,
-    procedure_page,
-    program_page,
-    query_page,
     queue_page,
     sphere_page,
-    template_page,
-    trace,
-    you,
 )
 from postroom.interfaces.web.page import Page
+from postroom.interfaces.web.stations import desk, dossier, form_page, new_form, query_page, trace
 from postroom.interfaces.web.visit import Visit
 
 PAGES: tuple[Page[Visit], ...] = (

@@ -10,16 +10,17 @@ from functools import partial
 from typing import Any
 
 from postroom.errors import PostroomError, PrincipalRefused, ResourceUnknown, ServerFailed, TooManyRequests
-from postroom.interfaces.http import problems, requests
 from postroom.interfaces.http.access import Caller, Callers
-from postroom.interfaces.http.events import Inside, Tail
-from postroom.interfaces.http.requests import Disconnected, MethodWrong
-from postroom.interfaces.http.responses import Header, Send
+from postroom.interfaces.http.contract import problems
+from postroom.interfaces.http.handling import requests
+from postroom.interfaces.http.handling.requests import Disconnected, MethodWrong
+from postroom.interfaces.http.handling.responses import Header, Send
+from postroom.interfaces.http.waiting.events import Inside, Tail
 from postroom.interfaces.web import live, sessions
 from postroom.interfaces.web.addresses import ROOT, address, pairs
 from postroom.interfaces.web.asking import Askings
 from postroom.interfaces.web.headers import check_origin, headers
-from postroom.interfaces.web.history import Counting
+from postroom.interfaces.web.operating.history import Counting
 from postroom.interfaces.web.page import Again, File, Goto, Page
 from postroom.interfaces.web.registry import PAGES
 from postroom.interfaces.web.rendering import MEDIA_TYPES, STATIC, rendered, static_address

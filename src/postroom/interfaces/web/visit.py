@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from postroom.errors import MessageGone, PostroomError, RequestInvalid
-from postroom.interfaces.http import requests
 from postroom.interfaces.http.access import Caller, Callers
-from postroom.interfaces.http.operation import Need
+from postroom.interfaces.http.contract.operation import Need
+from postroom.interfaces.http.handling import requests
 from postroom.interfaces.web import sessions
 from postroom.interfaces.web.addresses import ROOT, address, pairs
 from postroom.interfaces.web.asking import Asking, Askings

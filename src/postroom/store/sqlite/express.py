@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import apsw
 
@@ -36,9 +36,12 @@ from postroom.store.kernel.message_rows import (
 )
 from postroom.store.kernel.owner import own_token
 from postroom.store.kernel.queues import ARRIVALS, COUNT
+from postroom.store.kernel.session import Row
 from postroom.store.sqlite.open_files import OpenFiles
 from postroom.store.sqlite.session import ROWS_AT_ONCE, SqliteSession, with_rows
 from postroom.store.tables.handouts import ADD
+
+T = TypeVar("T")
 
 _OPEN = f"""
 SELECT {ARRIVALS}, q.departed, EXISTS (SELECT 1 FROM selections s WHERE s.queue = q.id)
@@ -120,6 +123,7 @@ class ExpressLane(Store):
 
     def __init__(self, session: SqliteSession, actor: str) -> None:
         self._waiting: deque[_Waiting] = deque()
+        self._committing = False  # what goes wrong now may be on disk
         super().__init__(session, actor)
 
     @abstractmethod
@@ -137,7 +141,7 @@ class ExpressLane(Store):
     def _send_at_once(self, queue: int, draft: Draft) -> int | None:
         """The one send that there is: a group has more to look after."""
         self._enter()
-        committing = False
+        self._committing = False
         try:
             execute, guard = self.session.execute, self._files.guard
             self._take_turn("send")
@@ -152,19 +156,12 @@ class ExpressLane(Store):
             line = (now, "put", key, None, None, queue, actor, None, put_digest(now, key, queue, actor))
             hash = message_hash(key, now, None, *draft)
             execute(_PUT, (*line, key, queue, arrivals + 1, now, *draft, hash, None))
-            if faults.armed:
-                _reach_both("send")
-            guard.check_lock()
-            committing = True
-            execute("COMMIT")
-            self._files.check()
-            if faults.armed:
-                faults.reach("send.committed")
+            self._commit_express("send")
         except Conflict:
             self._rollback()
             return None
         except BaseException as error:
-            self._fail_express("send", error, committing)
+            self._fail_express("send", error)
         finally:
             self._leave()
         if selected or arrivals == departed:
@@ -219,7 +216,7 @@ class ExpressLane(Store):
 
     def _send_group(self, group: Sequence[_Waiting]) -> bool:
         """Send what can be sent, in one commit; True if whoever waits for a message is to be woken."""
-        committing = False
+        self._committing = False
         try:
             execute, guard = self.session.execute, self._files.guard
             self._take_turn("send")
@@ -233,19 +230,12 @@ class ExpressLane(Store):
             if all(outcome is None or isinstance(outcome, PostroomError) for outcome in outcomes):
                 execute("ROLLBACK")
             else:
-                if faults.armed:
-                    _reach_both("send")
-                guard.check_lock()
-                committing = True
-                execute("COMMIT")
-                self._files.check()
-                if faults.armed:
-                    faults.reach("send.committed")
+                self._commit_express("send")
         except Conflict:
             self._rollback()
             outcomes, counts = [None] * len(group), {}
         except BaseException as error:
-            self._fail_express("send", error, committing)
+            self._fail_express("send", error)
         for send, outcome in zip(group, outcomes, strict=True):
             send.outcome, send.done = outcome, True
         return any(count is not None and count.waking for count in counts.values())
@@ -308,78 +298,42 @@ class ExpressLane(Store):
             raise error  # this thread was told to stop, not those that wait for it
 
     def receive_one(self, queue: int) -> Message | None:
-        with self._mutex:
-            self._enter()
-            committing = False
-            try:
-                execute, now = self.session.execute, self.session.clock()
-                self._take_turn("receive")
-                try:
-                    rows: list[Any] = execute(_NEXT_ONE, (now, queue, own_token(), now, now, now)).fetchall()
-                except UnicodeDecodeError:  # the long way reads what is left of it
-                    rows = []
-                if not rows or rows[0][-1] != 1 or not (stored := record(rows[0][:-3])).sound:
-                    execute("ROLLBACK")
-                    return None
-                self._files.guard.forbid_recovery()
-                key, actor = stored.key, self.actor
-                line = (now, "take", key, stored.last, queue, queue, actor)
-                counted = (1, 1, stored.number, queue)
-                execute(_TAKE, (*line, None, line_digest(*line), now, key, queue, *counted))
-                if faults.armed:
-                    _reach_both("receive")
-                self._files.guard.check_lock()
-                committing = True
-                execute("COMMIT")
-                self._files.check()
-                if faults.armed:
-                    faults.reach("receive.committed")
-            except (Conflict, apsw.FullError):  # the long way has the reserve
-                self._rollback()
+        def receive(now: int) -> Message | None:
+            stored, row = self._next(_NEXT_ONE, queue, now)
+            if stored is None or row[-1] != 1:
                 return None
-            except BaseException as error:
-                self._fail_express("receive", error, committing)
-            finally:
-                self._leave()
+            self._files.guard.forbid_recovery()
+            self.session.execute(_TAKE, self._taking(stored, queue, now))
             return Message(stored)
 
+        return self._at_once("receive", receive)
+
     def hand_one(self, queue: int, owner: str, fits: Callable[[Stored], bool]) -> tuple[Stored, str] | None:
-        with self._mutex:
-            self._enter()
-            committing = False
-            execute = self.session.execute
-            try:
-                now = self.session.clock()
-                self._take_turn("receive")
-                try:
-                    rows: list[Any] = execute(_NEXT_UNSYNCED, (now, queue, own_token(), now, now, now)).fetchall()
-                except UnicodeDecodeError:
-                    rows = []
-                if not rows or rows[0][-1] != 1 or not (stored := record(rows[0][:-3])).sound or not fits(stored):
-                    execute("ROLLBACK")
-                    return None
-                self._files.guard.forbid_recovery()
-                line = (now, "take", stored.key, stored.last, queue, queue, self.actor)
-                taken = (*line, None, line_digest(*line), now, stored.key, queue, 1, 1, stored.number, queue)
-                handed = (*new_row(queue, stored), owner, now + in_microseconds(HANDOUT_SECONDS))
-                execute(_HAND, (*taken, *handed))
-                if faults.armed:
-                    _reach_both("receive")
-                self._files.guard.check_lock()
-                committing = True
-                execute("COMMIT")
-                self._files.check()
-                if faults.armed:
-                    faults.reach("receive.committed")
-            except (Conflict, apsw.FullError):
-                self._rollback()
+        def hand(now: int) -> tuple[Stored, str] | None:
+            stored, row = self._next(_NEXT_UNSYNCED, queue, now)
+            if stored is None or row[-1] != 1 or not fits(stored):
                 return None
-            except BaseException as error:
-                self._fail_express("receive", error, committing)
-            finally:
-                self._synced()
-                self._leave()
-            return stored, rows[0][-3]
+            self._files.guard.forbid_recovery()
+            handed = (*new_row(queue, stored), owner, now + in_microseconds(HANDOUT_SECONDS))
+            self.session.execute(_HAND, (*self._taking(stored, queue, now), *handed))
+            return stored, row[-3]
+
+        return self._at_once("receive", hand, last=self._synced)
+
+    def _next(self, statement: str, queue: int, now: int) -> tuple[Stored, Row] | tuple[None, Row]:
+        """The next message, and its row; None if the long way has to read what is left of it."""
+        try:
+            rows: list[Any] = self.session.execute(statement, (now, queue, own_token(), now, now, now)).fetchall()
+        except UnicodeDecodeError:
+            return None, ()
+        if not rows or not (stored := record(rows[0][:-3])).sound:
+            return None, ()
+        return stored, rows[0]
+
+    def _taking(self, stored: Stored, queue: int, now: int) -> Row:
+        """The line that a message is taken, and what changes with it."""
+        line = (now, "take", stored.key, stored.last, queue, queue, self.actor)
+        return (*line, None, line_digest(*line), now, stored.key, queue, 1, 1, stored.number, queue)
 
     def _synced(self) -> None:
         """The next commit is on disk again, and with it all that came before it."""
@@ -388,49 +342,24 @@ class ExpressLane(Store):
             self.session.execute(_SYNCED)
 
     def lease_one(self, queue: int, owner: str, microseconds: int) -> Lent | None:
-        with self._mutex:
-            self._enter()
-            committing = False
-            try:
-                execute, now = self.session.execute, self.session.clock()
-                self._take_turn("hand-out")
-                execute("BEGIN IMMEDIATE")
-                self._files.guard.forbid_recovery()
-                lent = self._lend(queue, owner, now, microseconds)
-                if lent is None:
-                    execute("ROLLBACK")
-                    return None
-                if faults.armed:
-                    _reach_both("hand-out")
-                self._files.guard.check_lock()
-                committing = True
-                execute("COMMIT")
-                self._files.check()
-                if faults.armed:
-                    faults.reach("hand-out.committed")
-            except (Conflict, apsw.FullError):
-                self._rollback()
-                return None
-            except BaseException as error:
-                self._fail_express("hand-out", error, committing)
-            finally:
-                self._leave()
-            return lent
+        def lease(now: int) -> Lent | None:
+            self.session.execute("BEGIN IMMEDIATE")
+            self._files.guard.forbid_recovery()
+            return self._lend(queue, owner, now, microseconds)
+
+        return self._at_once("hand-out", lease)
 
     def _lend(self, queue: int, owner: str, now: int, microseconds: int) -> Lent | None:
         """Give out the next message, inside of a transaction; None if the case needs the long way."""
-        execute = self.session.execute
-        try:
-            rows: list[Any] = execute(_NEXT, (now, queue, own_token(), now, now, now)).fetchall()
-        except UnicodeDecodeError:
-            rows = []
-        if not rows or not (stored := record(rows[0][:-3])).sound:
+        stored, row = self._next(_NEXT, queue, now)
+        if stored is None:
             return None
         line = (now, "lease", stored.key, stored.last, queue, queue, self.actor)
         leased = (now, None, stored.key, queue)
         delivery = (stored.key, queue, owner, now + microseconds)
-        execute(_LEASE, (*line, None, line_digest(*line), *leased, *delivery, 1, 0, stored.number, queue))
-        return Lent(stored, self.session.connection.last_insert_rowid(), rows[0][-2] + 1, now + microseconds)
+        counted = (1, 0, stored.number, queue)
+        self.session.execute(_LEASE, (*line, None, line_digest(*line), *leased, *delivery, *counted))
+        return Lent(stored, self.session.connection.last_insert_rowid(), row[-2] + 1, now + microseconds)
 
     def done_one(self, fence: int) -> bool:
         return self._done(fence, None)[0]
@@ -440,42 +369,56 @@ class ExpressLane(Store):
 
     def _done(self, fence: int, then: Callable[[int], Lent | None] | None) -> tuple[bool, Lent | None]:
         """End a lease, and do in the same commit what follows."""
+
+        def end(now: int) -> tuple[bool, Lent | None] | None:
+            rows: list[Any] = self.session.execute(_LEASED, (fence,)).fetchall()
+            if not rows:
+                return None
+            self._files.guard.forbid_recovery()
+            key, queue, last = rows[0]
+            line = (now, "take", key, last, queue, queue, self.actor)
+            self.session.execute(_DONE, (fence, *line, None, line_digest(*line), now, key, queue, 0, 1, 0, queue))
+            return True, None if then is None else then(now)
+
+        return self._at_once("done", end) or (False, None)
+
+    def _at_once(self, label: str, work: Callable[[int], T | None], last: Callable[[], None] | None = None) -> T | None:
+        """Do something in a commit of its own; None if its case needs the long way. ``work`` begins the transaction."""
         with self._mutex:
             self._enter()
-            committing = False
-            lent: Lent | None = None
+            self._committing = False
             try:
-                execute, now = self.session.execute, self.session.clock()
-                self._take_turn("done")
-                rows: list[Any] = execute(_LEASED, (fence,)).fetchall()
-                if not rows:
-                    execute("ROLLBACK")
-                    return False, None
-                self._files.guard.forbid_recovery()
-                key, queue, last = rows[0]
-                line = (now, "take", key, last, queue, queue, self.actor)
-                execute(_DONE, (fence, *line, None, line_digest(*line), now, key, queue, 0, 1, 0, queue))
-                if then is not None:
-                    lent = then(now)
-                if faults.armed:
-                    _reach_both("done")
-                self._files.guard.check_lock()
-                committing = True
-                execute("COMMIT")
-                self._files.check()
-                if faults.armed:
-                    faults.reach("done.committed")
-            except (Conflict, apsw.FullError):
+                now = self.session.clock()
+                self._take_turn(label)
+                answer = work(now)
+                if answer is None:
+                    self.session.execute("ROLLBACK")
+                else:
+                    self._commit_express(label)
+            except (Conflict, apsw.FullError):  # the long way has the reserve
                 self._rollback()
-                return False, None
+                return None
             except BaseException as error:
-                self._fail_express("done", error, committing)
+                self._fail_express(label, error)
             finally:
+                if last is not None:
+                    last()
                 self._leave()
-            return True, lent
+            return answer
 
-    def _fail_express(self, label: str, error: BaseException, committing: bool) -> NoReturn:
-        if committing or isinstance(error, StoreReplaced):
+    def _commit_express(self, label: str) -> None:
+        if faults.armed:  # the express lane begins and is about to commit in one breath
+            faults.reach(f"{label}.begun")
+            faults.reach(f"{label}.committing")
+        self._files.guard.check_lock()
+        self._committing = True
+        self.session.execute("COMMIT")
+        self._files.check()
+        if faults.armed:
+            faults.reach(f"{label}.committed")
+
+    def _fail_express(self, label: str, error: BaseException) -> NoReturn:
+        if self._committing or isinstance(error, StoreReplaced):
             self._raise_uncommitted(label, error)
         self._rollback()
         self._raise_ours(error)
@@ -484,9 +427,3 @@ class ExpressLane(Store):
 def _late(message: int) -> OutputFailed:
     why = "it was not confirmed in time, and others can receive it again"
     return OutputFailed(key=key_text(message), queue="its queue", why=why)
-
-
-def _reach_both(label: str) -> None:
-    """The express lane begins and is about to commit in one breath."""
-    faults.reach(f"{label}.begun")
-    faults.reach(f"{label}.committing")

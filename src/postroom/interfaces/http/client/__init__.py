@@ -1,0 +1,1 @@
+"""A room behind a server, with the parts of an open room."""

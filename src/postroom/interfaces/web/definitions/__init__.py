@@ -1,0 +1,1 @@
+"""Pages of what is defined in a room: programs, flows, procedures, templates of forms."""

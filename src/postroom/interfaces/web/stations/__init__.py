@@ -1,0 +1,1 @@
+"""Pages of stations: a desk, its forms and dossiers, the way of a form, queries by example."""

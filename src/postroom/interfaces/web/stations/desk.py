@@ -1,0 +1,124 @@
+"""The desk of a station: mailbox, waiting forms, forms at hand, dossiers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from postroom.errors import StationUnknown
+from postroom.interfaces.web.page import Again, Goto, Page
+from postroom.interfaces.web.rendering import count
+from postroom.interfaces.web.stations.form_grid import PREFIX, Mode, edition_forms, first_fields, grid, shown_texts
+from postroom.interfaces.web.visit import Visit
+from postroom.stations.procedures.inspection import Waiting
+from postroom.stations.station import InventoryItem
+
+PATH = "/desk/{station}"
+
+
+def show(visit: Visit) -> Mapping[str, Any]:
+    station = visit.station
+    mail = station.inventory(mail=True)
+    held = station.inventory()
+    type, chosen = visit.query.get("type"), visit.query.get("mail")
+    preview = next((item for item in mail if item.image.key == chosen), None)
+    shown = [item for item in held if type in (None, item.image.type)]
+    sets = visit.part("set", visit.room.stations.waiting(station=station.name))
+    return {
+        "station": station.name,
+        "node": station.node,
+        "mail": visit.part("mail-from", [_row(item) for item in mail]),
+        "mail_count": len(mail),
+        "in_mail": {item.image.key for item in mail},
+        "preview": None if preview is None else {**_row(preview), "grid": _image_grid(preview)},
+        "held": visit.part("form", [_row(item) for item in shown]),
+        "held_count": len(held),
+        "types": dict(sorted(Counter(item.image.type for item in held).items())),
+        "type": type,
+        "dossiers": station.dossiers(),
+        "stations": sorted(station.others()),
+        "sent": visit.form,
+        "chosen": visit.all("key"),
+        "wrong_to": None,
+        "sets": sets,
+        "waiting": [_card(visit, working_set, edition_forms(visit)) for working_set in sets.rows],
+        "live": f"station:{station.name}",
+    }
+
+
+def _row(item: InventoryItem) -> dict[str, Any]:
+    image = item.image
+    fields = first_fields(image.form, image.fields)
+    return {"key": image.key, "type": image.type, "sender": item.sender, "since": item.since, "fields": fields}
+
+
+def _image_grid(item: InventoryItem) -> Any:
+    return grid(item.image.form, Mode.SHOW, shown_texts(item.image.fields), prefix="preview")
+
+
+def _card(visit: Visit, waiting: Waiting, forms: Mapping[str, Any]) -> dict[str, Any]:
+    """A working set: its messages, and each missing one shown as its sketch."""
+    lacks: list[dict[str, Any]] = []
+    for sketch, (type, asked) in waiting.lacks.items():
+        form = forms.get(type)
+        if form is None:
+            continue
+        known = {f"{PREFIX}{name}": condition[2:] for name, condition in asked.items() if condition.startswith("= ")}
+        there = visit.address("/desk/{station}/new/{type}", {"station": waiting.station, "type": type}, **known)
+        drawn = grid(form, Mode.ASKED, asked, prefix=f"lack{len(lacks)}")
+        lacks.append({"sketch": sketch, "type": type, "grid": drawn, "create": there})
+    return {
+        "procedure": waiting.procedure,
+        "since": waiting.since,
+        "has": dict(waiting.has),
+        "wants": dict(waiting.wants),
+        "lacks": lacks,
+    }
+
+
+def get(visit: Visit) -> Goto:
+    """Get one piece of mail, or the oldest, and stay at the desk."""
+    got = visit.station.get(keys=visit.all("key"))
+    return Goto(visit.here(), f"Got {', '.join(got)}.")
+
+
+def get_and_open(visit: Visit) -> Goto:
+    (key,) = visit.station.get(keys=[visit.needed("key")])
+    return Goto(visit.address("/desk/{station}/forms/{key}", {**visit.names, "key": key}), f"Got {key}.")
+
+
+def get_all(visit: Visit) -> Goto:
+    got = visit.station.get()
+    return Goto(visit.here(), f"Got {count(len(got))} form{'' if len(got) == 1 else 's'}.")
+
+
+def ship(visit: Visit) -> Goto | Again:
+    """Ship the chosen forms; an unknown station is reported at its field."""
+    try:
+        shipped = visit.station.ship(visit.all("key"), visit.needed("to"))
+    except StationUnknown as unknown:
+        return Again({**show(visit), "wrong_to": no_station(unknown)}, 404)
+    return Goto(visit.here(), f"Shipped {count(len(shipped))} to {visit.needed('to')}.")
+
+
+def no_station(unknown: StationUnknown) -> str:
+    """The error for an unknown station, without advice for the command line."""
+    return f"There is no station {unknown.facts['station']}{unknown.facts['nearest'] or '.'}"
+
+
+def add_to_dossier(visit: Visit) -> Goto:
+    name = visit.needed("dossier")
+    added = visit.station.add_to_dossier(name, *visit.all("key"))
+    return Goto(visit.here(), f"Put {count(added)} into {name}.")
+
+
+PAGE = Page(
+    PATH,
+    "desk.html",
+    show,
+    "work",
+    "station",
+    {"get": get, "open": get_and_open, "all": get_all, "ship": ship, "dossier": add_to_dossier},
+    label="Desk",
+)

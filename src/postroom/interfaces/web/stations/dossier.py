@@ -1,0 +1,37 @@
+"""A dossier of a station: the forms that were put there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from postroom.errors import RequestInvalid
+from postroom.interfaces.web.page import Goto, Page
+from postroom.interfaces.web.rendering import count
+from postroom.interfaces.web.stations.form_grid import first_fields
+from postroom.interfaces.web.visit import Visit
+
+
+def _name(visit: Visit) -> str:
+    name = visit.query.get("name", "")
+    if not name:
+        raise RequestInvalid(where="name", why="it is missing")
+    return name
+
+
+def show(visit: Visit) -> Mapping[str, Any]:
+    images = visit.station.dossier(_name(visit))
+    rows = [(image.key, image.type, image.place, first_fields(image.form, image.fields)) for image in images]
+    return {"station": visit.names["station"], "name": _name(visit), "rows": rows}
+
+
+def remove(visit: Visit) -> Goto:
+    """Take forms out; they stay at the station."""
+    name = _name(visit)
+    removed = visit.station.remove_from_dossier(name, *visit.all("key"))
+    left = name in visit.station.dossiers()
+    there = visit.here(name=name) if left else visit.address("/desk/{station}", visit.names)
+    return Goto(there, f"Took {count(removed)} out of {name}.")
+
+
+PAGE = Page("/desk/{station}/dossier", "dossier.html", show, "work", "station", {"remove": remove})

@@ -1,0 +1,135 @@
+"""A form at hand: modify, copy, ship, file, print; and its history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any
+
+from postroom.errors import FieldRefused, StationUnknown
+from postroom.interfaces.web.page import Again, Goto, Page
+from postroom.interfaces.web.rendering import count
+from postroom.interfaces.web.stations.desk import no_station
+from postroom.interfaces.web.stations.form_grid import (
+    Mode,
+    first_fields,
+    fixed_fields,
+    given,
+    grid,
+    sent_texts,
+    shown_texts,
+    wrong,
+)
+from postroom.interfaces.web.stations.trace import stops
+from postroom.interfaces.web.visit import Visit
+from postroom.limits import COPIES_MAX
+from postroom.stations.queries.images import Image
+
+PATH = "/desk/{station}/forms/{key}"
+
+
+def show(visit: Visit) -> Mapping[str, Any]:
+    return _context(visit, visit.station.show(visit.names["key"]), None, {})
+
+
+def _context(visit: Visit, image: Image, texts: Mapping[str, str] | None, errors: Mapping[str, str]) -> dict[str, Any]:
+    station, values = visit.station, image.fields
+    written = shown_texts(values)
+    fixed = fixed_fields(image.form, values)
+    drawn = grid(image.form, Mode.MODIFY, written | dict(texts or {}), errors=errors, fixed=fixed)
+    every = [item.image for item in station.inventory()]
+    keys = [other.key for other in every]
+    place = keys.index(image.key) if image.key in keys else -1
+    beside = visit.part("form", every, max(place, 0))
+    near = {
+        "previous": keys[place - 1] if place > 0 else None,
+        "next": keys[place + 1] if 0 <= place < len(keys) - 1 else None,
+    }
+    return {
+        "station": station.name,
+        "key": image.key,
+        "type": image.type,
+        "grid": drawn,
+        "errors": drawn.errors,
+        "seen": _digest(image),
+        "near": {word: None if key is None else _there(visit, key) for word, key in near.items()},
+        "beside": [
+            (other.key, other.type, first_fields(other.form, other.fields, 2), _there(visit, other.key))
+            for other in beside.rows
+        ],
+        "part": beside,
+        "others": sorted(station.others()),
+        "sent": visit.form,
+        "wrong_to": None,
+        "dossiers": station.dossiers(),
+        "stops": stops(visit, image.key) if visit.may_follow(image.key) else None,
+        "sets": [
+            working_set
+            for working_set in visit.room.stations.waiting(station=station.name)
+            if image.key in working_set.has.values()
+        ],
+        # whether what was typed stands here still, is saved now, or is known to the browser alone
+        "draft": "sent" if texts is not None else "saved" if "saved" in visit.query and not visit.form else "open",
+        "copies_max": COPIES_MAX,
+    }
+
+
+def _there(visit: Visit, key: str) -> str:
+    return visit.address(PATH, {"station": visit.names["station"], "key": key})
+
+
+def _digest(image: Image) -> str:
+    """A digest of a form, to detect that someone else has changed it."""
+    return blake2b(image.body.encode(errors="surrogatepass"), digest_size=8).hexdigest()
+
+
+def save(visit: Visit) -> Goto | Again:
+    """Save changes; nothing if someone else has changed the form meanwhile, or a field is invalid."""
+    image = visit.station.show(visit.names["key"])
+    texts, before = sent_texts(visit.said), shown_texts(image.fields)
+    changed = {name: value for name, value in texts.items() if value != before.get(name, "")}
+    if visit.form.get("seen") != _digest(image):
+        context = _context(visit, image, texts, {})
+        return Again({**context, "overtaken": True}, 409)
+    values = given(image.form, changed)
+    errors = wrong(image.form, values, is_new=False)
+    if not errors:
+        try:
+            visit.station.modify(image.key, values)
+            number = "1 field" if len(changed) == 1 else f"{count(len(changed))} fields"
+            return Goto(visit.here(saved=1), f"Saved {number}.")
+        except FieldRefused as refusal:
+            errors = {str(refusal.facts["field"]): str(refusal)}
+    return Again(_context(visit, image, texts, errors))
+
+
+def copy(visit: Visit) -> Goto:
+    made = visit.station.copy(visit.names["key"], visit.number("count", 1, COPIES_MAX))
+    return Goto(visit.here(), f"Made {', '.join(made[:5])}{', …' if len(made) > 5 else ''}.")
+
+
+def ship(visit: Visit) -> Goto | Again:
+    """Ship a form as it is saved."""
+    to = visit.needed("to")
+    try:
+        (shipped,) = visit.station.ship(visit.names["key"], to)
+    except StationUnknown as unknown:
+        return Again({**show(visit), "wrong_to": no_station(unknown)}, 404)
+    how = f"Shipped {shipped.key} to {to}." if shipped.delivered else f"{shipped.key} is on its way to {to}."
+    return Goto(visit.address("/desk/{station}", visit.names), how)
+
+
+def add_to_dossier(visit: Visit) -> Goto:
+    name = visit.needed("dossier")
+    added = visit.station.add_to_dossier(name, visit.names["key"])
+    return Goto(visit.here(), f"Put into {name}." if added else f"It is in {name} already.")
+
+
+PAGE = Page(
+    PATH,
+    "form.html",
+    show,
+    "work",
+    "station",
+    {"save": save, "copy": copy, "ship": ship, "dossier": add_to_dossier},
+)

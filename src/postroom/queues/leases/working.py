@@ -1,0 +1,335 @@
+"""Workers: functions called with the messages of queues, several at a time, until stopped.
+
+One thread leases messages and ends leases in batches; others call the functions. If a function returns, its message is
+acknowledged; if it raises, the attempt has failed. A body that does not fit the function's type becomes a dead letter,
+with the place of the error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from time import monotonic
+from typing import Any, NamedTuple, TypeVar, get_type_hints
+
+from postroom.errors import ArgumentInvalid, BodyMismatch, LeaseOver, QueueHeld, QueueLocked
+from postroom.limits import WORKER_WAIT_SECONDS, WORKERS_MAX
+from postroom.model.arguments import check_methods
+from postroom.model.body import Format, parse_json
+from postroom.model.message import Message
+from postroom.model.typed import fitted, types_within
+from postroom.queues.leases.keeping import Keeper
+from postroom.queues.leases.leased import LeasedMessage
+from postroom.queues.leases.leasing import Leasing
+from postroom.queues.leases.tracing import TRACE, current_trace
+
+_ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Worker(NamedTuple):
+    """A function, and the queue of its messages."""
+
+    queue: tuple[str, ...]
+    function: Callable[..., Any]
+    concurrency: int
+    lease: float | None
+
+    def call(self, message: LeasedMessage, asked: Sequence[Asked]) -> None:
+        """Call the function with a message, or with a value of the type that it wants."""
+        trace = message.properties.get(TRACE)
+        token = current_trace.set(trace if isinstance(trace, str) else None)
+        try:
+            result = self.function(*[_given(message, one) for one in asked])
+            if inspect.isawaitable(result):
+                asyncio.run(_awaited(result))
+        finally:
+            current_trace.reset(token)
+
+
+class Asked(NamedTuple):
+    """What a parameter wants: the body as a type, the room, or the message."""
+
+    kind: Any
+    exact: bool | None = None  # of a body: whether its type has decimals, so that numbers keep their digits
+    room: object = None
+
+
+@dataclass
+class Progress:
+    """Totals of workers since their start."""
+
+    done: int = 0
+    failed: int = 0
+    dead: int = 0
+    lost: int = 0
+    running: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def add(self, **counts: int) -> None:
+        """Add counts; thread-safe."""
+        with self._lock:
+            for name, count in counts.items():
+                setattr(self, name, getattr(self, name) + count)
+
+    @property
+    def ended(self) -> int:
+        """How many messages were ended, in any way."""
+        return self.done + self.failed + self.dead + self.lost
+
+
+@check_methods
+class Workers:
+    """Functions that work on queues. Made before the room is open, or by one."""
+
+    def __init__(self) -> None:
+        self.workers: list[Worker] = []
+
+    def worker(self, *queue: str, concurrency: int = 1, lease: float | None = None) -> Callable[[F], F]:
+        """A decorator: the function is called with messages of a queue, up to ``concurrency`` at a time.
+
+        A parameter without a type gets the message, a ``Postroom`` the room, any other type the body as its value.
+        """
+        if not 1 <= concurrency <= WORKERS_MAX:
+            raise ArgumentInvalid(argument="concurrency", why=f"1 to {WORKERS_MAX}")
+        if not queue:
+            raise ArgumentInvalid(argument="queue", why="say which queue the function works on")
+
+        def add(function: F) -> F:
+            self.workers.append(Worker(queue, function, concurrency, lease))
+            return function
+
+        return add
+
+
+class Pool:
+    """Runs workers until it is stopped, or until nothing is left."""
+
+    def __init__(
+        self,
+        leasing: Leasing,
+        keeper: Keeper,
+        workers: list[Worker],
+        tick: Callable[[], object],
+        room: object = None,
+    ) -> None:
+        self._leasing = leasing
+        self._room = room  # for functions that ask for it
+        self._tick = tick  # is called now and then
+        self._keeper = keeper
+        self._workers = workers
+        self._stop = threading.Event()
+        self.progress = Progress()
+
+    def stop(self) -> None:
+        """Lease nothing more, and end when running calls have ended. May be called by a signal handler or a thread."""
+        self._stop.set()
+
+    def run(self, *, until_idle: bool = False, report: Callable[[Progress], None] | None = None) -> Progress:
+        """Work until stopped; with ``until_idle`` until the queues have nothing to deliver now."""
+        if not self._workers:
+            raise ArgumentInvalid(argument="workers", why="there is none; decorate a function with worker(QUEUE)")
+        lanes = [
+            _Lane(worker, self._leasing, self._keeper, self.progress, self._stop, self._room)
+            for worker in self._workers
+        ]
+        threads = [
+            threading.Thread(target=lane.run, args=(until_idle,), name=f"worker {n}") for n, lane in enumerate(lanes)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            self._watch(threads, until_idle, report)
+        except BaseException:
+            self.stop()
+            for thread in threads:
+                thread.join()
+            raise
+        for lane in lanes:
+            if lane.error is not None:
+                raise lane.error
+        return self.progress
+
+    def _watch(
+        self, threads: list[threading.Thread], until_idle: bool, report: Callable[[Progress], None] | None
+    ) -> None:
+        while any(thread.is_alive() for thread in threads):
+            if not until_idle and not self._stop.is_set():
+                self._tick()
+            for thread in threads:
+                thread.join(WORKER_WAIT_SECONDS / len(threads))
+            if report is not None:
+                report(self.progress)
+
+
+class _Lane:
+    """One running worker: leases for it, and ends its leases."""
+
+    def __init__(
+        self,
+        worker: Worker,
+        leasing: Leasing,
+        keeper: Keeper,
+        progress: Progress,
+        stop: threading.Event,
+        room: object,
+    ) -> None:
+        self._worker = worker
+        self._asked = _asked(worker.function, room)
+        self._leasing = leasing
+        self._keeper = keeper
+        self._progress = progress
+        self._stop = stop
+        self._changed = threading.Condition()
+        self._ended: list[tuple[LeasedMessage, BaseException | None]] = []
+        self._running = 0
+        self.error: BaseException | None = None
+
+    def run(self, until_idle: bool) -> None:
+        with ThreadPoolExecutor(self._worker.concurrency, thread_name_prefix="postroom-worker") as calls:
+            try:
+                while self._turn(calls, until_idle):
+                    pass
+            except BaseException as error:  # the thread that waits for this one raises it
+                self.error = error
+                self._stop.set()
+                self._wait_for_calls()
+
+    def _turn(self, calls: ThreadPoolExecutor, until_idle: bool) -> bool:
+        """End finished leases, and lease as many messages as there is room for; False if there is nothing more to
+        do."""
+        self._end_calls()
+        free = self._worker.concurrency - self._running
+        if self._stop.is_set():
+            if self._running:
+                self._pause()
+            return bool(self._running or self._ended)
+        leased = self._lease(free, until_idle) if free else []
+        for message in leased:
+            with self._changed:
+                self._running += 1
+                self._progress.add(running=1)
+            calls.submit(self._call, message)
+        if not leased:
+            if until_idle and not self._running and not self._ended:
+                return False
+            if self._running:
+                self._pause()
+        return True
+
+    def _lease(self, free: int, until_idle: bool) -> list[LeasedMessage]:
+        wait = None if self._running or self._ended or until_idle else WORKER_WAIT_SECONDS
+        try:
+            return self._leasing.receive(self._worker.queue, seconds=self._worker.lease, count=free, wait=wait)
+        except (QueueHeld, QueueLocked):  # it goes on when the queue is enabled, or free
+            self._stop.wait(WORKER_WAIT_SECONDS / 5)
+            return []
+
+    def _pause(self) -> None:
+        with self._changed:
+            if not self._ended:
+                self._changed.wait(WORKER_WAIT_SECONDS / 5)
+
+    def _wait_for_calls(self) -> None:
+        end = monotonic() + 60
+        while self._running and monotonic() < end:
+            self._pause()
+            with self._changed:
+                self._running -= len(self._ended)
+                self._ended.clear()
+
+    def _call(self, message: LeasedMessage) -> None:
+        failure: BaseException | None = None
+        try:
+            with self._keeper.keeping(message):
+                self._worker.call(message, self._asked)
+        except BaseException as error:
+            failure = error
+        with self._changed:
+            self._ended.append((message, failure))
+            self._changed.notify()
+
+    def _end_calls(self) -> None:
+        with self._changed:
+            ended, self._ended = self._ended, []
+        good = [message for message, failure in ended if failure is None and not message.ended]
+        for message, failure in ended:
+            if failure is not None and not message.ended:
+                with self._counting_lost():
+                    self._fail(message, failure)
+        self._done(good)
+        self._progress.add(done=sum(failure is None and message.ended for message, failure in ended))
+        with self._changed:
+            self._running -= len(ended)
+            self._progress.add(running=-len(ended))
+
+    def _done(self, messages: list[LeasedMessage]) -> None:
+        """Acknowledge all in one commit; if a lease was lost, each in its own."""
+        try:
+            if messages:
+                self._leasing.done_many([message.lease for message in messages])
+                for message in messages:
+                    message.ended = True
+        except LeaseOver:
+            for message in messages:
+                with self._counting_lost():
+                    message.done()
+
+    def _fail(self, message: LeasedMessage, failure: BaseException) -> None:
+        misfit = isinstance(failure, BodyMismatch)
+        buried = message.fail(f"{type(failure).__name__}: {failure}", final=misfit)
+        self._progress.add(failed=int(buried is None), dead=int(buried is not None))
+
+    @contextmanager
+    def _counting_lost(self) -> Iterator[None]:
+        try:
+            yield
+        except LeaseOver:  # it took longer than its lease, and another has the message
+            self._progress.add(lost=1)
+
+
+async def _awaited(result: Any) -> Any:
+    return await result
+
+
+def _asked(function: Callable[..., Any], room: object) -> tuple[Asked, ...]:
+    """What a function's parameters want; checked before anything is leased."""
+    name = getattr(function, "__name__", type(function).__name__)
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ArgumentInvalid(argument="worker", why=f"{name} is a generator: calling it does no work")
+    try:
+        hints = get_type_hints(function)
+    except Exception as error:
+        why = f"the types of {name} cannot be found: {error}; they must be names of its module"
+        raise ArgumentInvalid(argument="worker", why=why) from None
+    return tuple(
+        _asked_as(f"{name}, {parameter.name}", hints.get(parameter.name, Message), parameter, room)
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.default is inspect.Parameter.empty and parameter.kind not in _ANY_NUMBER
+    )
+
+
+def _asked_as(what: str, kind: Any, parameter: inspect.Parameter, room: object) -> Asked:
+    if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+        raise ArgumentInvalid(argument="worker", why=f"{what}: a message is given by position")
+    if isinstance(kind, type) and issubclass(kind, Message):
+        return Asked(kind)
+    if room is not None and kind is not object and kind in type(room).__mro__:
+        return Asked(kind, room=room)
+    try:
+        return Asked(kind, Decimal in types_within(kind))
+    except Exception as error:
+        raise ArgumentInvalid(argument="worker", why=f"{what}: {error}") from None
+
+
+def _given(message: LeasedMessage, asked: Asked) -> Any:
+    if asked.exact is None:
+        return message if asked.room is None else asked.room
+    is_json = message.format is Format.JSON
+    return fitted(parse_json(message.body, exact=True) if asked.exact and is_json else message.value, asked.kind)

@@ -1,0 +1,82 @@
+"""Users, grants, tokens and schedules, for operators alone."""
+
+from __future__ import annotations
+
+import re
+
+from tests.interfaces.http.conftest import Served
+from tests.interfaces.web.conftest import Browser, browser
+
+from postroom.interfaces.web.operating import access_page
+
+
+def test_a_grant_is_given_and_withdrawn_at_once(shop: Served, operator: Browser) -> None:
+    nobody = browser(shop.url)
+    nobody.sign_in("nobody")
+    assert nobody.get("/queues/answers").status_code == 403
+    given = operator.post("/access", do="grant", principal="nobody", verb="look", object="answers")
+    assert "nobody look answers: granted." in given.text
+    assert nobody.get("/queues/answers").status_code == 200
+    operator.post("/access", do="withdraw", principal="nobody", verb="look", object="answers")
+    assert nobody.get("/queues/answers").status_code == 403
+    assert operator.post("/access", do="grant", principal="stranger", verb="look").status_code >= 400
+    assert operator.post("/access", do="grant", principal="nobody", verb="fly").status_code == 400
+    for action in access_page.PAGE.actions:
+        refused = nobody.post("/access", do=action, principal="nobody", verb="operate", name="x", object="*", id="x")
+        assert refused.status_code == 403, action
+    nobody.client.close()
+
+
+def test_a_token_is_shown_once_works_and_is_revoked(shop: Served, operator: Browser) -> None:
+    made = operator.post("/access", do="token", principal="looker", name="laptop", verbs="look", days="3")
+    found = re.search(r'id="token">([^<]+)<', made.text)
+    assert found is not None
+    client = shop.client(found[1])
+    assert client.get("/queues/answers/count").status_code == 200
+    assert found[1] not in operator.get("/access").text
+    (token,) = [each for each in shop.room.access.tokens() if each.name == "laptop"]
+    assert "Revoked" in operator.post("/access", do="revoke", id=token.id).text
+    assert client.get("/queues/answers/count").status_code == 401
+    client.close()
+
+
+def test_a_user_is_added_gets_another_password_and_is_removed(shop: Served, operator: Browser) -> None:
+    assert "newcomer is registered" in operator.post("/access", do="add-user", name="newcomer", password="first").text
+    assert operator.post("/access", do="add-user", name="newcomer", password="mine").status_code >= 400
+    there = browser(shop.url)
+    assert there.sign_in("newcomer", "mine").status_code == 403
+    assert "There is nothing here that you may see." in there.sign_in("newcomer", "first").text
+    assert "has another" in operator.post("/access", do="password", name="newcomer", password="second").text
+    assert there.get("/you").url.path == "/web/sign-in"  # the old session has ended
+    assert there.sign_in("newcomer", "second").status_code == 200
+    assert "newcomer was removed." in operator.post("/access", do="remove-user", name="newcomer").text
+    assert there.get("/you").url.path == "/web/sign-in"
+    assert "newcomer" not in shop.room.flows.principals()
+    for action, fields in (("add-user", {"name": "x"}), ("password", {"name": "newcomer", "password": "x"})):
+        assert operator.post("/access", do=action, **fields).status_code == 400
+    assert operator.post("/access", do="remove-user", name="newcomer").status_code == 400
+    assert "newcomer" not in shop.room.flows.principals()
+    there.client.close()
+
+
+def test_a_schedule_is_added(shop: Served, operator: Browser) -> None:
+    fields = {"name": "tide", "cron": "0 7 * * 1-5", "queue": "answers", "body": "<go/>", "zone": "Europe/Rome"}
+    assert "tide is sent next at" in operator.post("/access", do="schedule", **fields).text
+    (made,) = shop.room.consumers.schedules()
+    assert (made.name, made.cron, made.zone, made.queue) == ("tide", "0 7 * * 1-5", "Europe/Rome", "answers")
+    wrong = operator.post("/access", do="schedule", **{**fields, "name": "odd", "cron": "at noon"})
+    assert wrong.status_code == 400
+    assert 'value="at noon"' in wrong.text  # what was typed stays
+    assert len(shop.room.consumers.schedules()) == 1
+
+
+def test_sessions_are_ended_and_schedules_removed(shop: Served, operator: Browser) -> None:
+    looker = browser(shop.url)
+    looker.sign_in("looker")
+    assert "Ended 1 sessions of looker." in operator.post("/access", do="sign-out", principal="looker").text
+    assert looker.get("/overview").url.path == "/web/sign-in"
+    shop.room.consumers.schedule("morning", "0 7 * * 1-5", "answers", body="look")
+    assert "0 7 * * 1-5" in operator.get("/access").text
+    operator.post("/access", do="unschedule", name="morning")
+    assert shop.room.consumers.schedules() == []
+    looker.client.close()
