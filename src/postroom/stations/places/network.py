@@ -276,7 +276,7 @@ class Network:
                 self.indexed_store(node)
 
     def look(self, node: str, work: Callable[[Transaction], T], seconds: float = NODE_SECONDS) -> T:
-        """Read at a node that may not answer."""
+        """Read at a node that may not respond."""
         return self.ask(node, seconds, lambda: self.store(node).read(work))
 
     # --- stations ---
@@ -296,7 +296,7 @@ class Network:
         return self.control.read(lambda tx: tx.nodes.stations())
 
     def add_station(self, name: str, node: str, secret: str | None) -> None:
-        """A new station; its secret is a hashed password, or it is a principal that has one."""
+        """Add a station; its secret is a hashed password, or that of a registered principal."""
         self.store(node)  # a node that does not answer cannot be given a station
 
         def work(tx: Transaction) -> None:
@@ -320,7 +320,7 @@ class Network:
         self.control.transact("station", work)
 
     def remove_station(self, name: str, check_unused: Callable[[Transaction, str], None]) -> None:
-        """Take a station out that has neither messages nor mail; ``check_unused`` raises if something else uses it."""
+        """Remove a station without messages and mail; ``check_unused`` raises if something else uses it."""
         home = self.store(self.home(name))
         held = home.read(lambda tx: tx.queues.named_to_read(database(name)))
         if held is not None and held.unprocessed:
@@ -343,7 +343,7 @@ class Network:
             home.transact("station", lambda tx: tx.image_tables.forget(held.id))
 
     def with_keys(self, node: str, work: Callable[[], T]) -> T:
-        """Do what needs keys at a node; when its block is used up, it gets the next one."""
+        """Do work that needs keys at a node; when its block of keys is used up, it gets another."""
         while True:
             try:
                 return work()
@@ -356,7 +356,7 @@ class Network:
 
 
 def check_node(name: str, url: str, room: str) -> None:
-    """Refuse what can be no node of a room, before anything is opened or made."""
+    """Raise for what cannot be a node of a room, before anything is opened or created."""
     if not name.isidentifier() or name == CONTROL:
         raise ArgumentInvalid(argument="node", why=f"{name!r} cannot be a name: letters, digits and _, not {CONTROL}")
     check_url(name, url)
@@ -365,7 +365,7 @@ def check_node(name: str, url: str, room: str) -> None:
 
 
 def check_url(name: str, url: str) -> None:
-    """Refuse a URL that tells a secret: whoever reads the room would know it."""
+    """Raise for a URL with a secret: it would be stored in the room."""
     if file_of(url) is None and (told := parted(url).secrets):
         where = f"give it in the password file of PostgreSQL (~/.pgpass), or in ${variable(name)}"
         raise NodeUnfit(url=shown(url), why=f"its {min(told)} would be stored; leave it out of the URL, and {where}")
@@ -376,7 +376,7 @@ def _renew(head: int, needed: int, tx: Transaction) -> None:
 
 
 def _is_unused(tx: Transaction) -> bool:
-    """Whether a store is no node, and has no messages and no network of its own; it may have been a node before."""
+    """Whether a store is no node, and has no messages and no network; it may have been a node before."""
     own_keys = tx.keys.used and not tx.keys.lent
     return not (tx.nodes.membership() or own_keys or tx.messages.any() or tx.nodes.all() or tx.nodes.stations())
 
@@ -393,9 +393,9 @@ def _join(tx: Transaction, node: Node, head: int, latest: int) -> None:
 
 
 def within(seconds: float, node: str, work: Callable[[], T], drop: Callable[[], Callable[[], None]] | None = None) -> T:
-    """Do something at a node; one that does not answer in time is down, and its call is left behind.
+    """Call a node with a time limit; after a timeout it counts as down, and the call is abandoned.
 
-    ``drop`` is called then, and gives up what the call uses; what it answers with is done when the call has ended.
+    ``drop`` is then called to give up what the call uses; the function that it returns runs when the call has ended.
     """
     answer: list[T] = []
     failure: list[BaseException] = []
