@@ -111,7 +111,7 @@ class Answer(Sequence[Image]):
         return self.table()._repr_html_()
 
     def as_messages(self) -> dict[str, Any]:
-        """The messages without station details."""
+        """The same without the number of a query, for a listing."""
         shape: dict[str, Any] = {"messages": [image.as_dict() for image in self]}
         return {**shape, "damaged": list(self.damaged)} if self.damaged else shape
 

@@ -66,7 +66,7 @@ Admit = Callable[[Transaction, Queue, Sequence[Draft]], Sequence[Put]]
 
 
 def admit_nothing(tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> Sequence[Put]:
-    """Raises: a store without the admitting capabilities accepts no messages for such queues."""
+    """Always raises: a store without the admitting capabilities accepts no messages for such queues."""
     raise StoreCorrupt(why=f"{queue.name} needs checks that are not available here")
 
 
