@@ -68,7 +68,7 @@ class RequestTooLarge(ServerError):
 class ResourceUnknown(ServerError):
     code = "resource-unknown"
     template = "there is no {method} {path}"
-    advice = "`/openapi.json` lists the paths and methods."
+    advice = "Find the paths and methods in `/openapi.json`."
 
 
 class ServerExposed(ServerError):

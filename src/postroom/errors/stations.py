@@ -12,7 +12,7 @@ class StationError(PostroomError):
 class DossierUnknown(StationError):
     code = "dossier-unknown"
     template = "{station} has no dossier {name} (postroom dossier add {name} KEY begins one){nearest}"
-    advice = "`postroom dossier list` shows the names."
+    advice = "Find the names with `postroom dossier list`."
 
 
 class KeysExhausted(StationError):

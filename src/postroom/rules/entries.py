@@ -75,8 +75,8 @@ def admit(
         answers = _asked(plan, target, batch(shown), len(shown), evaluator or saxon())
     except QueryFailed as error:
         why = f"{error.what}{_suspects(target)}"
-        found = (query.place(error.line, error.column, error.module) for query in target.entry_queries)
-        where = next((str(position) for position in found if position is not None), None)
+        places = (query.place(error.line, error.column, error.module) for query in target.entry_queries)
+        where = next((str(position) for position in places if position is not None), None)
         return [Failure("system", error.code, why, place=where) if entry is None else entry for entry in entries]
     for number, part in zip(todo, answers, strict=True):
         told = answer(part, plan.mark)

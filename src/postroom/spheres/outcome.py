@@ -1,7 +1,7 @@
 """How a sphere ends. Each function runs within one transaction; the state of the token decides between concurrent
 calls.
 
-Sends are undone in the reverse order. A message that nobody has received is withdrawn with its compensation; one that
+Sends are undone in the reverse order. An unread message is withdrawn with its compensation; one that
 was received is compensated. Messages that waited for the commit are sent in the commit itself.
 """
 
@@ -282,7 +282,7 @@ def _give_back(
 
 
 def _withdraw_compensation(tx: Transaction, send: Send, queues: dict[str, Queue], access: QueueAccess) -> None:
-    """Remove the compensation of a message that nobody has received, unless someone has received the compensation."""
+    """Remove the compensation of an unread message, unless someone has received the compensation."""
     stored = None if send.remembered is None else tx.messages.find(send.remembered)
     queue = None if stored is None else queues.get(stored.queue)
     if stored is None or queue is None or queue.name != send.target or stored.processed is not None:

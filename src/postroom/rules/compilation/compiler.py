@@ -352,7 +352,7 @@ def _query(
     sources = sources_of(quick, _declared(around, group.bodies), values, bodies)
     foreign = frozenset(queue for queue in program.mentioned if _foreign(program, queue, known))
     libraries = _libraries(known)
-    quick, careful = (with_places(each, sources, libraries) for each in (quick, text(careful=True)))
+    quick, careful = (with_places(query, sources, libraries) for query in (quick, text(careful=True)))
     return Query(quick, careful, sources, group.numbers, foreign, libraries, _users(group))
 
 

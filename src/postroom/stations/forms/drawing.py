@@ -284,6 +284,6 @@ class _Reader:
 
 def _piece(row: str, start: int, end: int, number: int, column: int) -> Piece:
     cell = row[start:end]
-    said = cell.strip(_FILL)
-    blanks = len(cell) - len(cell.lstrip(_FILL if said else " "))
-    return Piece(said, number, column + start + blanks)
+    text = cell.strip(_FILL)
+    blanks = len(cell) - len(cell.lstrip(_FILL if text else " "))
+    return Piece(text, number, column + start + blanks)

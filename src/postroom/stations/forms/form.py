@@ -127,10 +127,10 @@ class Form:
 
     def _is_read_as(self, drawn: str, texts: Mapping[str, str]) -> bool:
         try:
-            found = self.drawing(drawn).found
+            pieces_by_name = self.drawing(drawn).found
         except FormInvalid:
             return False
-        plain = {name: joined([piece.said for piece in pieces]).said for name, pieces in found.items()}
+        plain = {name: joined([piece.said for piece in pieces]).said for name, pieces in pieces_by_name.items()}
         names = {blank.name for line in self.lines for blank in line.blanks}
         return {name: _plainly(text) for name, text in plain.items()} == {
             name: _plainly(text) for name, text in texts.items() if name in names

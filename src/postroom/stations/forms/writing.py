@@ -1,8 +1,7 @@
-r"""Values as they are written into blanks, and read from there: every text can be written, and is read as it was.
+r"""Writes values into blanks and parses them: every text can be written, and is read back unchanged.
 
-What cannot stand in a blank as it is stands behind a backslash: ``\n`` is the end of a line, ``\\`` a backslash,
-``\u{a0}`` a character by its number, ``\u{}`` nothing. A row that ends with a backslash goes on without a blank, one
-that ends with ``\n`` too; all others with one.
+Special characters are escaped by a backslash: ``\n`` is the end of a line, ``\\`` a backslash, ``\u{a0}`` a character
+by its number, ``\u{}`` nothing. Rows are joined by a blank, unless one ends with a backslash or ``\n``.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class Unreadable(Exception):
 
 
 def written(text: str, *, without: str = "") -> str:
-    r"""A text in one row; characters of ``without`` are written by their numbers.
+    r"""A text in one row; characters of ``without`` are escaped by their numbers.
 
     >>> print(written(" two\nlines_"))
     \u{20}two\nlines\u{5f}

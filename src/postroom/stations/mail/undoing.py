@@ -1,6 +1,6 @@
 """Undo at another node: withdraw what procedures made there of the messages of a failed sphere.
 
-The node notes in one commit that the sphere has failed, and withdraws what nobody has touched. Then the control node
+The node notes in one commit that the sphere has failed, and withdraws untouched messages. Then the control node
 notes the result in its own commit. After a crash in between, the node gives the same answer again.
 """
 

@@ -93,7 +93,7 @@ def apply(tx: Transaction, changes: Sequence[Move | New]) -> list[Stored]:
 
 
 def remove(tx: Transaction, queue: Queue, stored: Stored) -> None:
-    """Withdraw a message that nobody has touched."""
+    """Withdraw an untouched message."""
     tx.messages.remove(queue, stored, "withdraw")
     _left(tx, queue, stored, tx.journal.newest())
 

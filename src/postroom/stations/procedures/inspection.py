@@ -356,13 +356,13 @@ def _errors(tx: Transaction) -> list[ProcedureFailed]:
 
 
 def _failed(station: str, stored: Stored) -> ProcedureFailed:
-    said = json.loads(stored.body)
+    fields = json.loads(stored.body)
     return ProcedureFailed(
         key_text(stored.key),
         station,
         to_datetime(stored.created),
-        procedure=str(said.get("Procedure") or ""),
-        code=str(said.get("Code") or ""),
-        description=str(said.get("Description") or ""),
-        messages=tuple(said.get("Messages") or ()),
+        procedure=str(fields.get("Procedure") or ""),
+        code=str(fields.get("Code") or ""),
+        description=str(fields.get("Description") or ""),
+        messages=tuple(fields.get("Messages") or ()),
     )

@@ -1,8 +1,8 @@
-"""A query over many stations: one number, one opening at every node, one Spark job that reads them all.
+"""A query over many stations: one number, opened once at every node, and read by one Spark job.
 
 The query is opened at each node in scope, then at the mailboxes, under a lease of the control node: so queries run
-everywhere in the order of their numbers. What each node had at that moment can be read until the query is closed, as
-often as Spark needs, so a task that is done again finds the same.
+everywhere in the order of their numbers. The state of each node at that moment can be read until the query is closed,
+so a repeated Spark task reads the same.
 """
 
 from __future__ import annotations

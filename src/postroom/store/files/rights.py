@@ -26,7 +26,7 @@ def make_private(file: Path) -> None:
 
 
 def remove_files(file: Path) -> None:
-    """Remove the files of a room that nobody has open."""
+    """Remove the files of a room that no process has open."""
     for suffix in (*BESIDE, ""):
         file.with_name(file.name + suffix).unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # someone waits there, or nobody ever has

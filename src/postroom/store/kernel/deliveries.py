@@ -462,8 +462,8 @@ class Deliveries:
 
         It leaves the slices and indexes of the first. Returns its position in the second.
         """
-        said = (stored.body, stored.format, stored.type, properties)
-        hash = message_hash(stored.key, stored.created, stored.cause, *said)
+        content = (stored.body, stored.format, stored.type, properties)
+        hash = message_hash(stored.key, stored.created, stored.cause, *content)
         seq = self._messages.line(verb, stored, queue, target, {**(detail or {}), **keeps.detail()} or None)
         (number,) = self._counts.arrive(target, (seq,))
         state = State.UNPROCESSED if keeps.due is None else State.DELAYED
