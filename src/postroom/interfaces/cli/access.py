@@ -200,13 +200,15 @@ def why_not(user: UserArgument, verb: VerbArgument, object: ObjectArgument = "*"
 @token_app.command("create")
 def token_create(
     user: UserArgument,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for.", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A name that says what the token is for.", show_default=False)
+    ],
     only: Annotated[
         list[str] | None,
         typer.Option("--only", metavar="VERB", help="Limit it to this verb; may be repeated.", show_default=False),
     ] = None,
     days: Annotated[
-        float | None, typer.Option("--days", metavar="N", help="It expires after so long.", show_default=False)
+        float | None, typer.Option("--days", metavar="N", help="It expires after so many days.", show_default=False)
     ] = None,
 ) -> None:
     """Create a token for a user, and print it.

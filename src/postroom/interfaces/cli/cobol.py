@@ -63,7 +63,7 @@ def _options(free: bool | None, folders: list[Path] | None, cards: Path | None) 
 def cobol_translate(
     file: FileArgument,
     to: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write.", show_default=False)
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="The file to write.", show_default=False)
     ] = None,
     free: FreeOption = None,
     copybooks: FolderOption = None,
@@ -120,7 +120,7 @@ def cobol_build(
 def cobol_run(
     file: FileArgument,
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="[WORDS]...", help="For the program.", show_default=False)
+        list[str] | None, typer.Argument(metavar="[WORDS]...", help="Arguments for the program.", show_default=False)
     ] = None,
     free: FreeOption = None,
     copybooks: FolderOption = None,

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from postroom.queues.relocating import Relocated
 
 LeaseArgument = Annotated[
-    int, typer.Argument(metavar="LEASE", help="Its number, as receive --lease told it.", show_default=False)
+    int, typer.Argument(metavar="LEASE", help="The lease number that receive --lease printed.", show_default=False)
 ]
-DryOption = Annotated[bool, typer.Option("--dry-run", help="Only say which messages these are.")]
+DryOption = Annotated[bool, typer.Option("--dry-run", help="Only show which messages.")]
 KeyOption = Annotated[
     list[str] | None,
     typer.Option("--key", metavar="KEY", help="Only this message; may be repeated.", show_default=False),
@@ -108,7 +108,7 @@ def _lease(written: str) -> float | Literal[True]:
 def done(
     lease: Annotated[
         list[int],
-        typer.Argument(metavar="LEASE...", help="Numbers, as receive --lease told them.", show_default=False),
+        typer.Argument(metavar="LEASE...", help="Lease numbers that receive --lease printed.", show_default=False),
     ],
 ) -> None:
     """The work on leased messages is done, all of them or none.
@@ -143,7 +143,7 @@ def release(
 
 def extend(
     lease: LeaseArgument,
-    seconds: Annotated[float, typer.Argument(metavar="SECONDS", help="From now.", show_default=False)],
+    seconds: Annotated[float, typer.Argument(metavar="SECONDS", help="Counted from now.", show_default=False)],
 ) -> None:
     """Let a lease end later.
 
@@ -160,7 +160,7 @@ def extend(
 def fail(
     lease: LeaseArgument,
     reason: Annotated[str, typer.Argument(metavar="REASON", help="Why it failed.", show_default=False)],
-    final: Annotated[bool, typer.Option("--final", help="To the dead letters, without another attempt.")] = False,
+    final: Annotated[bool, typer.Option("--final", help="Make it a dead letter, without another attempt.")] = False,
 ) -> None:
     """Tell that an attempt has failed.
 
@@ -178,7 +178,7 @@ def fail(
 
 def purge(
     queue: QueueArgument,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     dry_run: DryOption = False,
 ) -> None:
     """Delete all messages of a queue that wait, after asking. Leased ones stay.
@@ -198,7 +198,7 @@ def purge(
 
 def move(
     queue: QueueArgument,
-    to: Annotated[str, typer.Option("--to", metavar="QUEUE", help="Where they go.", show_default=False)],
+    to: Annotated[str, typer.Option("--to", metavar="QUEUE", help="The queue that gets them.", show_default=False)],
     key: KeyOption = None,
     limit: LimitOption = None,
     dry_run: DryOption = False,
@@ -217,12 +217,14 @@ def move(
 def redrive(
     queue: QueueArgument,
     to: Annotated[
-        str | None, typer.Option("--to", metavar="QUEUE", help="Not to where they failed.", show_default=False)
+        str | None,
+        typer.Option("--to", metavar="QUEUE", help="Instead of the queues where they failed.", show_default=False),
     ] = None,
     key: KeyOption = None,
     limit: LimitOption = None,
     body: Annotated[
-        str | None, typer.Option("--body", metavar="TEXT", help="With --key: another body.", show_default=False)
+        str | None,
+        typer.Option("--body", metavar="TEXT", help="With --key: send this body instead.", show_default=False),
     ] = None,
     dry_run: DryOption = False,
 ) -> None:

@@ -92,7 +92,7 @@ TokenOption = Annotated[
         metavar="TOKEN",
         callback=_set_token,
         is_eager=True,
-        help="What a server asks for. Others see it in the list of processes: better is $POSTROOM_TOKEN.",
+        help="The token for a server. Others can see it in the process list: better use $POSTROOM_TOKEN.",
         show_default=False,
     ),
 ]
@@ -150,7 +150,7 @@ LimitOption = Annotated[
 ]
 WhereOption = Annotated[
     str | None,
-    typer.Option("--where", metavar="CONDITIONS", help="Only with such properties.", show_default=False),
+    typer.Option("--where", metavar="CONDITIONS", help="Only messages with these properties.", show_default=False),
 ]
 PropertiesOption = Annotated[
     list[str] | None,

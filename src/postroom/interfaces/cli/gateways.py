@@ -12,7 +12,7 @@ from postroom.interfaces.cli.context import Commands, opened, settings
 
 gateway_app = Commands(help="Gateways: the endpoints of partners.")
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="As programs name it.", show_default=False)]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of the gateway.", show_default=False)]
 
 
 @gateway_app.command("add")
@@ -104,10 +104,14 @@ def gateway_remove(name: NameArgument) -> None:
 
 @gateway_app.command("listen")
 def gateway_listen(
-    http: Annotated[str | None, typer.Option("--http", metavar="HOST:PORT", help="Take messages in by HTTP.")] = None,
-    smtp: Annotated[str | None, typer.Option("--smtp", metavar="HOST:PORT", help="Take mail in.")] = None,
-    certificate: Annotated[str | None, typer.Option("--certificate", metavar="FILE", help="For TLS.")] = None,
-    key: Annotated[str | None, typer.Option("--key", metavar="FILE", help="Of the certificate.")] = None,
+    http: Annotated[str | None, typer.Option("--http", metavar="HOST:PORT", help="Receive messages over HTTP.")] = None,
+    smtp: Annotated[str | None, typer.Option("--smtp", metavar="HOST:PORT", help="Receive mail.")] = None,
+    certificate: Annotated[
+        str | None, typer.Option("--certificate", metavar="FILE", help="The certificate for TLS, as PEM.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="FILE", help="The key of the certificate, as PEM.")
+    ] = None,
 ) -> None:
     """Take messages in for the gateways of the room, until stopped.
 

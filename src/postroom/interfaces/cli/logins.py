@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 StationOption = Annotated[
     str | None,
-    typer.Option("--as", metavar="STATION", help="Who acts. Default: who is logged in.", show_default=False),
+    typer.Option("--as", metavar="STATION", help="The acting station. Default: the one logged in.", show_default=False),
 ]
 
 #: What a URL may say of a password; the rest of it tells which room it is.

@@ -120,7 +120,7 @@ def node_remove(
 def station_add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits and _.", show_default=False)],
     node: Annotated[
-        str, typer.Option("--node", metavar="NODE", help="Where its messages are kept. See postroom node list.")
+        str, typer.Option("--node", metavar="NODE", help="The node that keeps its messages; see postroom node list.")
     ] = "control",
 ) -> None:
     """Add a station on a node.

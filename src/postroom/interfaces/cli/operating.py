@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def top(
-    once: Annotated[bool, typer.Option("--once", help="Print one picture, and stop.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print one snapshot, and stop.")] = False,
     every: Annotated[
         float | None,
         typer.Option(
@@ -181,7 +181,7 @@ def doctor(
     deep: Annotated[
         bool, typer.Option("--deep", help="Read every message and the whole journal, not only the newest.")
     ] = False,
-    brief: Annotated[bool, typer.Option("--brief", help="Leave out what is in order.")] = False,
+    brief: Annotated[bool, typer.Option("--brief", help="Leave out checks that found nothing.")] = False,
 ) -> None:
     """Say what is wrong with the room or machine, and what to do.
 

@@ -13,7 +13,7 @@ from postroom.interfaces.cli.context import settings
 
 
 def prepare(
-    again: Annotated[bool, typer.Option("--again", help="Make it again, also if it is there.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Make it again, even if it exists.")] = False,
     file: Annotated[
         Path | None,
         typer.Option("--file", help="Make this file instead, for Java's option -XX:SharedArchiveFile."),

@@ -94,7 +94,7 @@ def _told(name: str, state: str, changed: bool) -> None:
 
 def waiting(
     procedure: Annotated[
-        str | None, typer.Argument(metavar="[PROCEDURE]", help="Only sets of this one.", show_default=False)
+        str | None, typer.Argument(metavar="[PROCEDURE]", help="Only sets of this procedure.", show_default=False)
     ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most this many, the oldest.")] = WAITING_MAX,
 ) -> None:

@@ -38,11 +38,14 @@ class Shown(StrEnum):
 LeaseOption = Annotated[
     str | None,
     typer.Option(
-        "--lease", metavar="SECONDS|policy", help="Keep it in its queue until it is done.", show_default=False
+        "--lease",
+        metavar="SECONDS|policy",
+        help="Lease it: it stays in its queue until it is done.",
+        show_default=False,
     ),
 ]
 CountOption = Annotated[
-    int | None, typer.Option("--count", metavar="N", help="With --lease: up to so many.", show_default=False)
+    int | None, typer.Option("--count", metavar="N", help="With --lease: at most so many messages.", show_default=False)
 ]
 
 

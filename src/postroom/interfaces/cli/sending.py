@@ -68,13 +68,14 @@ AtOption = Annotated[
     ),
 ]
 ReplyToOption = Annotated[
-    str | None, typer.Option("--reply-to", metavar="QUEUE", help="Where an answer goes.", show_default=False)
+    str | None, typer.Option("--reply-to", metavar="QUEUE", help="The queue for an answer.", show_default=False)
 ]
 CorrelationOption = Annotated[
-    str | None, typer.Option("--correlation", metavar="TEXT", help="What an answer refers to.", show_default=False)
+    str | None, typer.Option("--correlation", metavar="TEXT", help="An id that the answer repeats.", show_default=False)
 ]
 ExpiresOption = Annotated[
-    float | None, typer.Option("--expires", metavar="SECONDS", help="Not received after so long.", show_default=False)
+    float | None,
+    typer.Option("--expires", metavar="SECONDS", help="Not delivered after so many seconds.", show_default=False),
 ]
 RoomWaitOption = Annotated[
     float | None,

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 def serve(
     host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="0 takes a free one.")] = 7600,
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=0, max=65535, help="The port; 0 for any free one.")
+    ] = 7600,
     stomp: Annotated[
         int | None,
         typer.Option("--stomp", metavar="N", min=0, max=65535, help="Speak STOMP 1.2, too.", show_default=False),

@@ -23,11 +23,15 @@ def source_create(
     name: SourceArgument,
     input: Annotated[
         str | None,
-        typer.Option("--input", metavar="QUEUE", help="What programs read from it by an I-O CD.", show_default=False),
+        typer.Option(
+            "--input", metavar="QUEUE", help="The queue that programs read from by an I-O CD.", show_default=False
+        ),
     ] = None,
     to: Annotated[
         str | None,
-        typer.Option("--output", metavar="QUEUE", help="What programs write to it by an I-O CD.", show_default=False),
+        typer.Option(
+            "--output", metavar="QUEUE", help="The queue that programs write to by an I-O CD.", show_default=False
+        ),
     ] = None,
     with_password: Annotated[
         bool, typer.Option("--with-password", help="Ask for a password for disable/enable.")

@@ -105,7 +105,7 @@ def _cells(send: SendShown) -> list[str | None]:
 def sphere_abort(
     id: SphereArgument,
     reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="The reason that its owner and others are shown.")
+        str, typer.Option("--reason", metavar="TEXT", help="The reason, shown to its owner and others.")
     ] = "an operator aborted it",
 ) -> None:
     """Abort a sphere: its messages are withdrawn or compensated.
@@ -156,7 +156,7 @@ def sphere_settle(
 
 @sphere_app.command("watch")
 def sphere_watch(
-    state: Annotated[str, typer.Argument(metavar="STATE", help="Such as ABORTED.", show_default=False)],
+    state: Annotated[str, typer.Argument(metavar="STATE", help="A state such as ABORTED.", show_default=False)],
     queue: Annotated[
         list[str], typer.Argument(metavar="QUEUE", help="The queue that gets the messages.", show_default=False)
     ],

@@ -94,7 +94,7 @@ def create(
 
 def copy(
     key: KeyArgument,
-    count: Annotated[int, typer.Argument(metavar="N", help="How many.")] = 1,
+    count: Annotated[int, typer.Argument(metavar="N", help="How many copies.")] = 1,
     station: StationOption = None,
 ) -> None:
     """Make copies of a message of this station.
@@ -189,7 +189,7 @@ def mail(station: StationOption = None) -> None:
 
 def ship(
     keys: KeysArgument,
-    to: Annotated[str, typer.Argument(metavar="STATION", help="Who gets them.", show_default=False)],
+    to: Annotated[str, typer.Argument(metavar="STATION", help="The station that gets them.", show_default=False)],
     station: StationOption = None,
 ) -> None:
     """Ship messages into the mailbox of another station.

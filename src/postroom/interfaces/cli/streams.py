@@ -19,14 +19,14 @@ def stream(
         list[str] | None,
         typer.Argument(metavar="SPACE...", help="Spaces of the streams to run; default: all.", show_default=False),
     ] = None,
-    until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when everything there was read.")] = False,
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when all available input was read.")] = False,
     checkpoints: Annotated[
         str | None,
         typer.Option(
             "--checkpoints", metavar="FOLDER", help="Default: beside the file of the room.", show_default=False
         ),
     ] = None,
-    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="From one batch to the next.")] = 0.0,
+    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="Time from one batch to the next.")] = 0.0,
     refused: Annotated[
         str | None,
         typer.Option(

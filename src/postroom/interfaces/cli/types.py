@@ -62,7 +62,7 @@ def type_export(
 def type_import(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A JSON Schema or an Avro record.", show_default=False)],
     name: Annotated[
-        str | None, typer.Option("--name", metavar="TYPE", help="What the type is called.", show_default=False)
+        str | None, typer.Option("--name", metavar="TYPE", help="The name of the type.", show_default=False)
     ] = None,
 ) -> None:
     """Print a JSON Schema or an Avro schema as a form, which postroom load takes.

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 
 def work(
-    app: Annotated[str, typer.Argument(metavar="MODULE:NAME", help="Where the workers are.", show_default=False)],
-    until_idle: Annotated[bool, typer.Option("--until-idle", help="End when nothing is left to give out.")] = False,
+    app: Annotated[
+        str, typer.Argument(metavar="MODULE:NAME", help="The module and name of the workers.", show_default=False)
+    ],
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when no message is left.")] = False,
     health: Annotated[
         Path | None,
         typer.Option("--health", metavar="FILE", help="A file to write the counts into.", show_default=False),
