@@ -42,7 +42,7 @@ class NotRemote(ServerError):
 class RequestHeadTooLarge(ServerError):
     code = "request-head-too-large"
     template = "the head of the request is too large: the limit is {limit}"
-    advice = "Shorten the URL and the headers; large data goes into the body."
+    advice = "Shorten the URL and the rest of the head; large data goes into the body."
 
 
 class RequestInvalid(ServerError):
