@@ -39,7 +39,7 @@ _ANY_TIME = (1980, 1, 1, 0, 0, 0)  # so that the same modules make the same file
 
 
 def session(master: str = "local[*]", conf: Mapping[str, str] | None = None) -> SparkSession:
-    """The Spark session of this process, started if there is none, with the data source in it."""
+    """The Spark session of this process, started if there is none, with the data source registered."""
     running = engine.session(master, conf)
     register(running)
     return running
@@ -51,7 +51,7 @@ def register(session: SparkSession) -> None:
 
 
 def write_package(file: str | Path) -> Path:
-    """Write the data source as a zip file for ``spark-submit --py-files`` or ``addPyFile``; answers with its path.
+    """Write the data source as a zip file for ``spark-submit --py-files`` or ``addPyFile``; returns its path.
 
     Workers of a cluster need nothing else of Postroom, and of other packages ``pyarrow``, ``psycopg`` and ``psutil``.
     """
@@ -66,7 +66,7 @@ def write_package(file: str | Path) -> Path:
 
 
 class RoomSource(Source):
-    """The data source with the room's own way in: what comes from Spark enters a queue as everything else does."""
+    """The data source with the room's admission: messages from Spark enter a queue like all others."""
 
     @staticmethod
     def admission(store: Store) -> Put:

@@ -285,6 +285,30 @@ def test_users_read_the_words_that_engineers_know(page: Path) -> None:
         assert found is None, f"{found and found.group()!r}: say it in plain words ({better})"
 
 
+#: The same for those who read the code, beside the phrases above.
+OWN_ENGLISH_OF_DOCSTRINGS = {
+    r"answers with": "returns",
+    r"lets? go": "releases",
+    r"comes? by": "the next receiver, the next process",
+    r"works? out": "computes, evaluates",
+    r"(is|are|was|were) worked out": "is computed",
+    r"leads? to nothing": "fails, has no effect",
+    r"has in hand": "has not confirmed, is processing",
+}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
+def test_docstrings_have_the_words_that_engineers_know(file: Path) -> None:
+    if file.parent.name == "migrations":
+        return  # a released one is never edited
+    for node in ast.walk(tree(file)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            text = re.sub(r"\s+", " ", ast.get_docstring(node) or "")
+            for phrase, better in (OWN_ENGLISH | OWN_ENGLISH_OF_DOCSTRINGS).items():
+                found = re.search(rf"\b{phrase}\b", text, re.IGNORECASE)
+                assert found is None, f"{text!r}: {found and found.group()!r}: say it in plain words ({better})"
+
+
 #: What the documentation of Spark names. Anything else of it is in one file.
 SPARK_MODULES = {
     "pyspark": {"SparkConf", "SparkContext", "TaskContext"},

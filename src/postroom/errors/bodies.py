@@ -13,14 +13,14 @@ class BodyError(PostroomError):
 
 class BodyTooLarge(BodyError):
     code = "body-too-large"
-    template = "the body has {size} bytes; at most {limit} are taken. Split it, or send a reference to it"
+    template = "the body has {size} bytes; the limit is {limit}. Split it, or send a reference to it"
     advice = "Split the body, or store it elsewhere and send a reference."
 
 
 class BodyMismatch(BodyError):
     code = "body-mismatch"
     template = "the body does not fit type {type}: {why}"
-    advice = "Change the body to what the type asks for; `postroom form TYPE` shows the fields."
+    advice = "Change the body to fit the type; `postroom form TYPE` shows the fields."
 
 
 class EntryRefused(BodyError):
@@ -28,7 +28,7 @@ class EntryRefused(BodyError):
 
     code = "entry-refused"
     template = "queue {queue} refuses the message: {why} ({reason})"
-    advice = "Change the message to what the queue's properties and schema ask for, and send it again."
+    advice = "Change the message to fit the queue's properties and schema, and send it again."
 
 
 class EventInvalid(BodyError):
@@ -67,13 +67,13 @@ class FormatUnclear(BodyError):
 class FunctionFailed(BodyError):
     code = "function-failed"
     template = "{type}, field {field}: the function {function} failed: {why}"
-    advice = "Correct the function, or the fields that it is given. Nothing was written."
+    advice = "Correct the function, or the fields that it gets. Nothing was written."
 
 
 class JsonMalformed(BodyError):
     code = "json-malformed"
     template = "the body is not JSON: {why}"
-    advice = "Correct the JSON at the place that is named, or send it as text."
+    advice = "Correct the JSON at the given place, or send it as text."
 
 
 class PropertyInvalid(BodyError):
@@ -97,10 +97,10 @@ class TextInvalid(BodyError):
 class XmlForbidden(BodyError):
     code = "xml-forbidden"
     template = "the XML body is refused: {why}"
-    advice = "Send XML without a DOCTYPE, and not nested or loaded with attributes beyond the limits."
+    advice = "Send XML without a DOCTYPE, with nesting and attributes within the limits."
 
 
 class XmlMalformed(BodyError):
     code = "xml-malformed"
     template = "the body is not well-formed XML: {why}"
-    advice = "Correct the XML at the place that is named, or send it as text."
+    advice = "Correct the XML at the given place, or send it as text."

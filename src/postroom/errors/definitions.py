@@ -11,14 +11,14 @@ class DefinitionError(PostroomError):
 
 class CollectionUnknown(DefinitionError):
     code = "collection-unknown"
-    template = "there is no collection {name}; make it with: create collection {name}"
-    advice = "Look at `postroom catalog` for its name, or load a program that creates it."
+    template = "there is no collection {name}; create it with: create collection {name}"
+    advice = "Find its name with `postroom catalog`, or load a program that creates it."
 
 
 class DefinitionUnknown(DefinitionError):
     code = "definition-unknown"
     template = "there is no {name} (postroom catalog lists everything){nearest}"
-    advice = "Look at `postroom catalog` for its name, and load the file that defines it."
+    advice = "Find its name with `postroom catalog`, or load the file that defines it."
 
 
 class CobolInvalid(DefinitionError):
@@ -26,7 +26,7 @@ class CobolInvalid(DefinitionError):
 
     code = "cobol-invalid"
     template = "{where}: {what} [{rule}]{more}"
-    advice = "Correct the place that is named; `docs/guide/cobol.md` says what the precompiler understands."
+    advice = "Correct the given place; `docs/guide/cobol.md` lists what the precompiler supports."
 
 
 class CompileFailed(DefinitionError):
@@ -46,13 +46,13 @@ class DescriptionInvalid(DefinitionError):
 
     code = "description-invalid"
     template = "{where}: {what} [{rule}]{more}"
-    advice = "Correct the line that is named, and try with `postroom load --check FILE.qdl`."
+    advice = "Correct the given line, and try with `postroom load --check FILE.qdl`."
 
 
 class EventsOnTheWay(DefinitionError):
     code = "events-on-the-way"
     template = (
-        "{space} cannot be removed or get another type: {count} event(s) in {source} may be on their way to it. "
+        "{space} cannot be removed or get another type: {count} event(s) in {source} may still go to it. "
         "Route them first (postroom run), or load with --drop"
     )
     advice = "Run the engine and load again; or load with `--drop`, and the events are lost."
@@ -101,7 +101,7 @@ class FlowInvalid(DefinitionError):
 
     code = "flow-invalid"
     template = "{where}: {what} [{rule}]{more}"
-    advice = "Correct the line that is named, and try with `postroom load --check FILE.flow`."
+    advice = "Correct the given line, and try with `postroom load --check FILE.flow`."
 
 
 class FormInvalid(DefinitionError):
@@ -109,7 +109,7 @@ class FormInvalid(DefinitionError):
 
     code = "form-invalid"
     template = "{where}: {what} [{rule}]{more}"
-    advice = "Correct the place that is named; `postroom load --check FILE.form` lists all problems."
+    advice = "Correct the given place; `postroom load --check FILE.form` lists all problems."
 
 
 class FunctionUnknown(DefinitionError):
@@ -126,7 +126,7 @@ class ProgramInvalid(DefinitionError):
 
     code = "program-invalid"
     template = "{where}: {what} [{rule}]{more}"
-    advice = "Correct the line that is named; `postroom load --check FILE.demaq` lists all problems."
+    advice = "Correct the given line; `postroom load --check FILE.demaq` lists all problems."
 
 
 class QueueInUse(DefinitionError):
@@ -143,15 +143,15 @@ class QueueInUse(DefinitionError):
 class QueueWatched(DefinitionError):
     code = "queue-watched"
     template = (
-        "the messages of {queue} are taken by {watcher}, so {other} cannot take them, too; "
+        "the messages of {queue} are taken by {watcher}, so {other} cannot take them too; "
         "put a queue or a space in between"
     )
-    advice = "Put a queue or a space between the two that want the messages."
+    advice = "Put a queue or a space between the two readers."
 
 
 class SchemaMalformed(DefinitionError):
     code = "schema-malformed"
-    template = "{file} is not a schema that can be used: {why}"
+    template = "{file} is not a usable schema: {why}"
     advice = "Correct the schema. What it includes must be files beside it, which are loaded with it."
 
 
@@ -179,4 +179,4 @@ class TypeInvalid(DefinitionError):
 class TypeUnknown(DefinitionError):
     code = "type-unknown"
     template = "no message type is named {type!r}{nearest}"
-    advice = "Look at `postroom catalog`, and load the form that defines it."
+    advice = "Find it with `postroom catalog`, or load the form that defines it."

@@ -21,7 +21,7 @@ class JavaMissing(EngineError):
 class SparkUnavailable(EngineError):
     code = "spark-unavailable"
     template = "no Spark session for {master}: {why}; {advice}"
-    advice = "Look at the master's address, at Java and at the settings given with `--conf`."
+    advice = "Check the master's address, Java, and the settings given with `--conf`."
 
 
 class WorkerUnavailable(EngineError):
@@ -30,7 +30,7 @@ class WorkerUnavailable(EngineError):
         "the engine has no worker process: {why}; nothing was changed; start the engine again, "
         "or have Spark evaluate everything: postroom run --spark always"
     )
-    advice = "Look at the memory and the processes that the engine may have, and start it again."
+    advice = "Check the engine's limits for memory and processes, and start it again."
 
 
 class OutboxUnknown(PostroomError):
@@ -44,7 +44,7 @@ class LibraryMissing(EngineError):
 
     code = "library-missing"
     template = "this needs {library}, which is not installed: pip install {library}"
-    advice = "Install the library that is named, or read the table with `arrow()` instead."
+    advice = "Install the library, or read the table with `arrow()` instead."
 
 
 class OutputFailed(PostroomError):

@@ -63,7 +63,7 @@ class RedriveRefused(MessageError):
 
     code = "redrive-refused"
     template = "message {key} is not sent again: {why}"
-    advice = "Look what became of it: `postroom trace`. To have it once more all the same: `postroom send`."
+    advice = "See what became of it: `postroom trace`. To send it again anyway: `postroom send`."
 
 
 class MessageUnsound(MessageError):
@@ -72,10 +72,10 @@ class MessageUnsound(MessageError):
         "message {key} in {queue} does not match its hash, so this read stopped; "
         "the option corrupt = skip leaves such messages out"
     )
-    advice = "Read with the option `corrupt` = `skip`, and look for the cause as for `message-corrupt`."
+    advice = "Read with the option `corrupt` = `skip`; for the cause see `message-corrupt`."
 
 
 class MessageUnknown(MessageError):
     code = "message-unknown"
     template = "no message has ever had the key {key} in this room"
-    advice = "Look at the key and at the room (`--room`, `POSTROOM_URL`)."
+    advice = "Check the key and the room (`--room`, `POSTROOM_URL`)."

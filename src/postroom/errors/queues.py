@@ -21,21 +21,21 @@ class AreaShort(QueueError):
 class LeaseOver(QueueError):
     code = "lease-over"
     template = "lease {lease} has ended: {why}"
-    advice = "The message may be with another worker by now. Ask for a longer lease, or extend it."
+    advice = "Another worker may have the message by now. Use a longer lease, or extend it."
     status = "93"
 
 
 class PasswordMissing(QueueError):
     code = "password-missing"
     template = "{queue} has no password at this level, so it cannot be disabled or enabled here: {advice}"
-    advice = "Name a level that has a password, or give this one a password with `postroom queue password`."
+    advice = "Name a level with a password, or set one for this level with `postroom queue password`."
     status = "40"
 
 
 class PasswordNeeded(QueueError):
     code = "password-needed"
     template = "{what}, and the current password was not given; give it, or override as the operator: {word}"
-    advice = "Give the current password, or the named option, if you are the operator."
+    advice = "Give the current password, or as the operator use the option in the message."
     status = "40"
 
 
@@ -49,21 +49,21 @@ class PasswordWrong(QueueError):
 class QueueFull(QueueError):
     code = "queue-full"
     template = "{queue} is full: {why}"
-    advice = "Wait until messages were received (`wait=`), or raise the limit: `postroom queue policy`."
+    advice = "Wait until messages have been received (`wait=`), or raise the limit: `postroom queue policy`."
     status = "94"
 
 
 class QueueHeld(QueueError):
     code = "queue-held"
     template = "{queue} is on hold ({hold}) and does not {verb} messages; enable it with: postroom enable {level}"
-    advice = "Wait, or enable the level that is named, with its password."
+    advice = "Wait, or enable the level in the message, with its password."
     status = "92"
 
 
 class QueueLocked(QueueError):
     code = "queue-locked"
     template = "{queue} is locked by {holder}, who is receiving message {key} by segments (lease ends {until})"
-    advice = "Wait until the other has received its last segment, or until its lease ends."
+    advice = "Wait until the other receiver has the last segment, or until its lease ends."
     status = "91"
 
 
@@ -84,7 +84,7 @@ class QueueOwned(QueueError):
 class QueueUnknown(QueueError):
     code = "queue-unknown"
     template = "there is no queue {queue}{nearest}"
-    advice = "Look at `postroom count` for the names, and at the room (`--room`, `POSTROOM_URL`)."
+    advice = "Find the name with `postroom count`, and check the room (`--room`, `POSTROOM_URL`)."
     listing: ClassVar[str] = "; list the queues with: postroom count"  # for a name that is like no other
     status = "20"
 
@@ -99,5 +99,5 @@ class SourceHeld(QueueError):
 class SourceUnknown(QueueError):
     code = "source-unknown"
     template = "there is no source {source!r}; list the sources with: postroom source list"
-    advice = "Look at the names with `postroom source list`, or make it with `postroom source create`."
+    advice = "Find the name with `postroom source list`, or create it with `postroom source create`."
     status = "21"

@@ -17,7 +17,7 @@ class AnswerLost(ServerError):
         "{url} did not answer {what}: {why}. It happened in full or not at all; look, or repeat the call with the "
         "same idempotency key"
     )
-    advice = "Repeat the call with the same idempotency key; or look what is there, and then decide."
+    advice = "Repeat the call with the same idempotency key; or check first what happened."
     happened = "unknown"
 
 
@@ -29,8 +29,8 @@ class ClientSlow(ServerError):
 
 class MethodUnknown(ServerError):
     code = "method-unknown"
-    template = "{method} is not possible at {path}, but {allowed}"
-    advice = "Use one of the methods that are named; `/openapi.json` has what each path does."
+    template = "{method} is not possible at {path}; possible: {allowed}"
+    advice = "Use one of the given methods; `/openapi.json` describes each path."
 
 
 class NotRemote(ServerError):
@@ -41,14 +41,14 @@ class NotRemote(ServerError):
 
 class RequestHeadTooLarge(ServerError):
     code = "request-head-too-large"
-    template = "the head of the request has more than {limit}"
-    advice = "Send a shorter address, and less in its head; long things go into the body."
+    template = "the head of the request is too large: the limit is {limit}"
+    advice = "Shorten the URL and the rest of the head; large data goes into the body."
 
 
 class RequestInvalid(ServerError):
     code = "request-invalid"
     template = "{where}: {why}"
-    advice = "Correct the place that is named; `/openapi.json` of the server says what an operation takes."
+    advice = "Correct the given place; `/openapi.json` of the server lists the parameters of each operation."
 
 
 class RequestRefused(ServerError):
@@ -56,19 +56,19 @@ class RequestRefused(ServerError):
 
     code = "request-refused"
     template = "the request is refused: {why}"
-    advice = "Open the page itself, and do it there. A program uses a token: `postroom token create`."
+    advice = "Open the page itself, and do it there. Programs use a token: `postroom token create`."
 
 
 class RequestTooLarge(ServerError):
     code = "request-too-large"
     template = "the request is larger than {limit} bytes"
-    advice = "Send less in one request; `/openapi.json` and the page of limits say how much."
+    advice = "Send less in one request; `/openapi.json` and the page of limits have the limits."
 
 
 class ResourceUnknown(ServerError):
     code = "resource-unknown"
-    template = "nothing is at {method} {path}"
-    advice = "Look at `/openapi.json` for the paths and methods that there are."
+    template = "there is no {method} {path}"
+    advice = "Find the paths and methods in `/openapi.json`."
 
 
 class ServerExposed(ServerError):
@@ -79,15 +79,15 @@ class ServerExposed(ServerError):
 
 class ServerFailed(ServerError):
     code = "server-failed"
-    template = "the server failed at this request; its log says why, under {incident}"
-    advice = "Look into the server's log, and check what has happened before you repeat the request."
+    template = "the server failed on this request; its log has the reason, under {incident}"
+    advice = "Read the server's log, and check what happened before you repeat the request."
     happened = "unknown"
 
 
 class ServerStopping(ServerError):
     code = "server-stopping"
-    template = "the server stops; what was not acknowledged is in its queue again"
-    advice = "Connect again when the server is back; what was not acknowledged comes again."
+    template = "the server is stopping; unacknowledged messages are back in their queues"
+    advice = "Connect again when the server is back; unacknowledged messages are delivered again."
 
 
 class ServerUnreachable(ServerError):
@@ -99,4 +99,4 @@ class ServerUnreachable(ServerError):
 class TooManyRequests(ServerError):
     code = "too-many-requests"
     template = "{who} has made too many requests; wait {seconds:.0f} s"
-    advice = "Wait as long as the answer's `Retry-After` says, and send fewer requests."
+    advice = "Wait as long as the response's `Retry-After` says, and send fewer requests."

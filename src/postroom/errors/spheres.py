@@ -21,20 +21,20 @@ class CheckTooShort(SphereError):
 class EntityExists(SphereError):
     code = "entity-exists"
     template = "{entity} is in state {state} already; an entity has one token"
-    advice = "Move the entity that is there, or choose another id."
+    advice = "Move the existing entity, or choose another id."
 
 
 class EntityUnknown(SphereError):
     code = "entity-unknown"
     template = "there is no {entity} in any of these states: {states}"
-    advice = "Start it first, or look at the id: `machine.entities(STATE)` lists those that are there."
+    advice = "Start it first, or check the id: `machine.entities(STATE)` lists the entities in a state."
 
 
 class HeartbeatTooSlow(SphereError):
     code = "heartbeat-too-slow"
     template = (
         "a heartbeat every {heartbeat:g} s is too slow: the compensation engine of this room checks every {check:g} s. "
-        "Beat faster, or check less often with: postroom compensate --check SECONDS"
+        "Use a faster heartbeat, or check less often with: postroom compensate --check SECONDS"
     )
     advice = "Start the sphere with a shorter `heartbeat`, or compensate with a longer `--check`."
 
@@ -53,7 +53,7 @@ class ParticipantInDoubt(SphereError):
         "sphere {sphere} is committed, and {participant} has not confirmed its part: {why}. "
         "Settle it with: room.spheres.settle(participant)"
     )
-    advice = "Call `room.spheres.settle(participant)` as soon as it answers: it then commits, too."
+    advice = "Call `room.spheres.settle(participant)` as soon as it is reachable; it then commits, too."
     happened = "yes"
 
 
@@ -82,12 +82,12 @@ class SphereOver(SphereError):
 class SphereUnknown(SphereError):
     code = "sphere-unknown"
     template = "there is no sphere {sphere}; list them with: postroom spheres"
-    advice = "Look at `postroom spheres` for its id."
+    advice = "Find its id with `postroom spheres`."
 
 
 class StateTaken(SphereError):
     code = "state-taken"
-    template = "queue {queue} is there and is not a state of this machine; remove it, or name the state differently"
+    template = "queue {queue} exists and is not a state of this machine; remove it, or rename the state"
     advice = "Remove the queue, or give the state of the machine another name."
 
 

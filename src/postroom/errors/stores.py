@@ -48,7 +48,7 @@ class CommitUnknown(StoreError):
 class FolderUnsafe(StoreError):
     code = "folder-unsafe"
     template = "no room is created in {folder}: {why}. Use another folder, or change its permissions"
-    advice = "Make the room in a folder of your own: `mkdir -m 700 FOLDER`."
+    advice = "Create the room in a folder of your own: `mkdir -m 700 FOLDER`."
 
 
 class JournalArchived(StoreError):
@@ -69,7 +69,7 @@ class JournalTooOld(StoreError):
         "entry {line} of the journal is of an earlier version and has too little information for a replay; "
         "check messages and counts with: postroom doctor --deep"
     )
-    advice = "Nothing is known to be wrong. Look at messages and counts with `postroom doctor --deep`."
+    advice = "Nothing is known to be wrong. Check messages and counts with `postroom doctor --deep`."
 
 
 class LeaseHeld(StoreError):
@@ -105,7 +105,7 @@ class RoomMissing(StoreError):
         "there is no room at {url}. Create one with a queue description (postroom load FILE.qdl) "
         "or a queue (postroom queue create NAME)"
     )
-    advice = "Look at the path (`--room`, `POSTROOM_URL`), or make the room as the message says."
+    advice = "Check the path (`--room`, `POSTROOM_URL`), or create the room as the message says."
 
 
 class RoomReentered(StoreError):
@@ -129,7 +129,7 @@ class StoreCorrupt(StoreError):
 class StoreFull(StoreError):
     code = "store-full"
     template = "the store has no space for this: {why}. Free space and try again; receiving and reading still work"
-    advice = "Free space, then try again. Messages can be received and looked at meanwhile."
+    advice = "Free space, then try again. Messages can still be received and read."
 
 
 class StoreNewer(StoreError):

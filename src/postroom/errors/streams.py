@@ -12,7 +12,7 @@ class StreamError(PostroomError):
 class StreamCheckpoint(StreamError):
     code = "stream-checkpoint"
     template = "stream {stream}: {why}; nothing was read"
-    advice = "Give the folder of the checkpoint that belongs to this room, or begin anew with `--restart`."
+    advice = "Give the folder of the checkpoint that belongs to this room, or start over with `--restart`."
 
 
 class StreamFailed(StreamError):

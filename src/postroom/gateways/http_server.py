@@ -244,8 +244,8 @@ async def _body(request: Request) -> tuple[bytes, BodyTooLarge | None]:
     async for chunk in request.stream():
         kept += chunk
         if len(kept) > BODY_BYTES_MAX:
-            said = request.headers.get("content-length", "")
-            size = max(len(kept), int(said) if said.isdecimal() and len(said) < 16 else 0)
+            length = request.headers.get("content-length", "")
+            size = max(len(kept), int(length) if length.isdecimal() and len(length) < 16 else 0)
             return b"", BodyTooLarge(size=size, limit=BODY_BYTES_MAX)
     return bytes(kept), None
 

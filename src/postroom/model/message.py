@@ -335,7 +335,7 @@ def hashes_alike(
 def given_properties(properties: Mapping[str, Value]) -> str:
     """The canonical JSON of the sender's properties, without those that mark a sphere."""
     if "sphere" in properties:
-        raise PropertyInvalid(name="sphere", why="only a sphere sets it, on what is sent in it")
+        raise PropertyInvalid(name="sphere", why="only a sphere sets it, on messages sent in it")
     return check_properties(properties)
 
 

@@ -185,8 +185,10 @@ def _operation(operation: Any, wrappers: dict[str, str]) -> Operation:
             wrappers[output] = _wrapper(operation, f"{operation.name}Response", abstract.output_message)
     else:
         input = _element(operation, abstract.input_message)
-        said = operation.output is not None and abstract.output_message is not None and abstract.output_message.parts
-        output = _element(operation, abstract.output_message) if said else None
+        has_output = (
+            operation.output is not None and abstract.output_message is not None and abstract.output_message.parts
+        )
+        output = _element(operation, abstract.output_message) if has_output else None
     faults = frozenset(_element(operation, fault_message) for fault_message in abstract.fault_messages.values())
     return Operation(operation.name, operation.soapaction or "", input, output, faults)
 

@@ -97,7 +97,7 @@ class SourceVerbs:
         if already and (secret is None or not password or callable(password)):
             return Held((), status.ALREADY)
         if secret is None:
-            raise PasswordMissing(queue=name, advice="make the source anew with a password: postroom source create")
+            raise PasswordMissing(queue=name, advice="create the source again with a password: postroom source create")
         given = password if isinstance(password, str) else password()
         if not verify_password(secret, given.rstrip(" ")):
             raise PasswordWrong(queue=name, source="")

@@ -113,12 +113,12 @@ class RoomEngine(RoomPart):
         show: Callable[[str, str], None] | None = None,
         progress: Callable[[StreamTotals], None] | None = None,
     ) -> list[StreamTotals]:
-        """Run the streams from outside that come to some spaces, by default all, until ``stop`` is called.
+        """Run the external streams of some spaces, by default all, until ``stop`` is called.
 
-        ``until_idle`` ends when all that was there has been read. ``checkpoints`` is a folder, by default beside the
-        room's file. ``every`` is the time from one batch to the next, in seconds. ``refused`` is the gateway, with a
-        folder below it, for what does not fit; by default it leads to error messages. ``restart`` forgets offsets and
-        states. ``show`` is called with space and line for what goes to the console; ``progress`` after each batch.
+        ``until_idle`` ends when all available input has been read. ``checkpoints`` is a folder, by default beside the
+        room's file. ``every`` is the time from one batch to the next, in seconds. ``refused`` is the gateway and folder
+        for dead letters; by default they become error messages. ``restart`` forgets offsets and states. ``show`` is
+        called with space and line of console output; ``progress`` after each batch.
         """
         from postroom.room.streaming import StreamWishes, run_streams
 

@@ -43,15 +43,15 @@ class RoomFlows(RoomPart):
         return self._user().publish_many(space, events, idempotency_key=idempotency_key)
 
     def _find_space(self, name: str) -> None:
-        """Raise unless there is a space of this name: a queue that is none has no events."""
+        """Raise unless there is a space of this name: other queues have no events."""
         self._parts.store.read(self._parts.room_graphs.now).space(name)
 
     def _visits(self) -> Visits:
-        """The subscriptions of those who come and go by way of this process."""
+        """The temporary subscriptions of this process."""
         return Visits(self._parts.store, Clients(self._parts.store, self._parts.room_graphs))
 
     def _user(self) -> Client:
-        """The room's user as a client. Its name is not proven, so it may do what a domain allows to everyone."""
+        """The room's user as a client. Without a password, it may do what a domain allows to everyone."""
         return self._client(self._parts.by)
 
     def graph(self) -> GraphShown:
@@ -74,7 +74,7 @@ class RoomFlows(RoomPart):
         return self._parts.registry.add(name, password, old=old, replace=replace)
 
     def remove_principal(self, name: str) -> None:
-        """Remove a name and its password. What it has loaded through a server stops, as after a withdrawal."""
+        """Remove a name and its password. Definitions that it has loaded through a server stop acting."""
         if self._parts.registry.knows(name):
             from postroom.room.reach import withdraw_all  # it knows every language
 

@@ -23,9 +23,9 @@ class RoomGateways(RoomPart):
         return RoomEndpoints(self._parts.store, self._parts.transports)
 
     def add(self, name: str, transport: str, **settings: str) -> Endpoint:
-        """Add an endpoint. A secret is never given itself, but as ``env:NAME`` or ``file:/PATH``.
+        """Add an endpoint. Secrets are given as references: ``env:NAME`` or ``file:/PATH``.
 
-        Settings that have a hyphen in their name are written with an underscore.
+        Setting names have underscores for hyphens.
         """
         return self._endpoints.add(name, transport, {key.replace("_", "-"): text for key, text in settings.items()})
 
@@ -38,17 +38,17 @@ class RoomGateways(RoomPart):
         self._endpoints.remove(name)
 
     def http_app(self) -> Starlette:
-        """An ASGI application with the paths of the endpoints that take messages in by HTTP."""
+        """An ASGI application with the paths of the endpoints that receive messages over HTTP."""
         from postroom.gateways.http_server import HttpServer
 
         return HttpServer(self._parts.store, self._parts.incoming).app
 
     def mail_server(self, host: str, port: int, tls: SSLContext | None = None) -> AbstractContextManager[Any]:
-        """A mail server for the endpoints that take mail in; it runs as long as its ``with`` block."""
+        """A mail server for the endpoints that receive mail; it runs during its ``with`` block."""
         from postroom.gateways.smtp_server import MailServer
 
         return MailServer(self._parts.store, self._parts.incoming, host, port, tls)
 
     def test(self, name: str) -> str:
-        """Reach the partner of an endpoint without sending anything; returns what was found."""
+        """Connect to the partner of an endpoint without sending a message; returns what was found."""
         return self._endpoints.test(name)

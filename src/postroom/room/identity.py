@@ -1,4 +1,4 @@
-"""Someone who has shown a token, and what their grants allow. Nothing is allowed that no grant allows."""
+"""An authenticated user and the user's rights. Only what is granted is allowed."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ OPERATE = "operate"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Someone who has shown a token, and what they may do."""
+    """An authenticated user with the user's rights."""
 
     principal: str
     grants: frozenset[tuple[str, str]]
     only: frozenset[str] | None = None  # the verbs of the token, if it is limited
 
     def why_not(self, verb: str, *names: str) -> str | None:
-        """Why something may not be done with an object, by whichever of its names; None if it may."""
+        """Why an operation on an object, given by all its names, is not allowed; None if it is."""
         if self.only is not None and verb not in self.only:
             return f"the token is limited to: {', '.join(sorted(self.only))}"
         for granted, object in self.grants:
@@ -44,24 +44,24 @@ class Identity:
         return f"only {', '.join(has)}" if has else "there is no such grant"
 
     def require(self, verb: str, *names: str) -> None:
-        """Raise if something may not be done with an object, by whichever of its names."""
+        """Raise unless an operation on an object, given by all its names, is allowed."""
         why = self.why_not(verb, *names)
         if why is not None:
             raise RightMissing(principal=self.principal, verb=verb, object=names[0], why=why)
 
     def has_any(self, verb: str) -> bool:
-        """Whether something of the kind may be done with anything."""
+        """Whether the operation is allowed on any object."""
         objects = [object for granted, object in self.grants if granted == verb]
         return self.why_not(verb, *(objects or [EVERYTHING])) is None
 
     def require_any(self, verb: str) -> None:
-        """Raise unless something of the kind may be done; for what is of one's own."""
+        """Raise unless the operation is allowed on some object; for the user's own things."""
         objects = [object for granted, object in self.grants if granted == verb]
         self.require(verb, *(objects or [EVERYTHING]))
 
 
 def identity_of(tx: Transaction, principal: str, only: frozenset[str] | None = None) -> Identity:
-    """What someone may do now; ``only`` limits it to some verbs."""
+    """The current rights of a user; ``only`` limits them to some operations."""
     return Identity(principal, frozenset((grant.verb, grant.object) for grant in tx.access.of(principal)), only)
 
 

@@ -34,7 +34,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Entries(list[Event]):
-    """A page of the journal, and the number that the next one begins after; None if there is no more."""
+    """A page of the journal, and the number after which the next one begins; None at the end."""
 
     def __init__(self, read: list[Event], limit: int) -> None:
         super().__init__(read[:limit])
@@ -42,7 +42,7 @@ class Entries(list[Event]):
 
 
 class RoomJournal(RoomPart):
-    """Finding a message by its key, its story, and the slices that hold it."""
+    """Messages by key, their history, the slices that keep them, and the journal."""
 
     def show(self, key: str, edition: int | None = None) -> Message:
         """One message, wherever it is; with ``edition`` an earlier edition, where 1 is as it was created."""
@@ -74,7 +74,7 @@ class RoomJournal(RoomPart):
         return story(self._parts.network, key) if causes else whereabouts.trace(self._parts.network, key)
 
     def trace_values(self, key: str) -> list[Valued]:
-        """The same with the values that each event has written; every node must answer."""
+        """The history with the values that each event has written; every node must respond."""
         from postroom.stations.mail import editions
 
         return editions.trace(self._parts.network, key)
@@ -105,7 +105,7 @@ class RoomJournal(RoomPart):
         return retention.why(self._parts.store, key)
 
     def slice(self, slicing: str, key: str) -> list[Message]:
-        """The messages of a slice's current lifetime, in the order of their arrival."""
+        """The messages of a slice's current lifetime, in arrival order."""
         from postroom.rules import retention
 
         return retention.slice(self._parts.store, self._parts.programs, slicing, key)
@@ -169,8 +169,8 @@ class RoomJournal(RoomPart):
     ) -> EventLog:
         """Write what happened to all messages as an event log in XES, for process mining.
 
-        A case is one message, or with ``case="cause"`` a message and everything that followed from it. The file is
-        compressed if its name ends in ``.gz``. The log has what this room's own journal has, with its archives.
+        A case is one message, or with ``case="cause"`` a message and all its effects. The file is compressed if its
+        name ends in ``.gz``. The log covers this room's own journal with its archives.
         """
         from postroom.exchange.xes import export_xes
 
@@ -179,7 +179,8 @@ class RoomJournal(RoomPart):
     def export_ocel(
         self, file: str | os.PathLike[str], *, replace: bool = False, progress: OnProgress | None = None
     ) -> EventLog:
-        """The same as an object-centric event log in OCEL 2.0, whose objects are the messages: JSON, or ``.xml``."""
+        """Like ``export_xes``, as an object-centric event log in OCEL 2.0, whose objects are the messages: JSON, or
+        ``.xml``."""
         from postroom.exchange.ocel import export_ocel
 
         return export_ocel(self._parts.store, path_of(file), replace=replace, progress=progress)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sources:
-    """What definition files say, language by language in the order of loading."""
+    """The parsed definition files, by language in loading order."""
 
     files: tuple[str, ...]
     parts: tuple[Definitions, ...]
@@ -38,7 +38,7 @@ class Sources:
         return sum(part.count for part in self.parts)
 
     def symbols(self) -> list[Symbol]:
-        """The names that the files define, and where."""
+        """The names that the files define, and their places."""
         return [symbol for part in self.parts for symbol in part.symbols()]
 
     def check(self, store: Store | None) -> None:
@@ -46,7 +46,7 @@ class Sources:
             part.check(store, alone=self.alone)
 
     def load(self, store: Store, terms: Terms, reach: Loading | None = None) -> Loaded:
-        """Load everything in one transaction; ``reach`` looks whether whoever loads it may."""
+        """Load everything in one transaction; ``reach`` checks the rights of whoever loads."""
         loads = [part.prepare(store, terms) for part in self.parts]
 
         def work(tx: Transaction) -> Loaded:

@@ -1,4 +1,4 @@
-"""Opens a room, and composes it of its parts: one file for each capability."""
+"""Opens a room and composes it from its parts: one file for each capability."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ R = TypeVar("R")
 
 
 def resolved(url: str | os.PathLike[str] | None = None) -> str:
-    """Where a room is, if nobody says so: ``POSTROOM_URL``, else ``./postroom.db``."""
+    """The URL of a room; by default ``POSTROOM_URL``, else ``./postroom.db``."""
     return os.fspath(url) if url is not None else os.environ.get("POSTROOM_URL") or DEFAULT_URL
 
 
@@ -70,7 +70,7 @@ def open(
 
 
 def broker_name() -> str:
-    """The broker that clients of this process are connected to, unless one is named: its machine."""
+    """The default broker of clients of this process: the machine's name."""
     return os.environ.get("POSTROOM_BROKER") or platform.node() or "localhost"
 
 
@@ -213,8 +213,8 @@ class Postroom:
     def receive(self, *queue: str, **options: Any) -> Received | Leased:
         """Receive the next message of a queue, or of the first non-empty queue below a level.
 
-        With ``lease``, seconds, it is given out for that time and stays in its queue until ``message.done()``.
-        ``where`` chooses by properties. All else is as ``room.queues.receive`` has it.
+        With ``lease``, in seconds, it stays in its queue until ``message.done()`` or a timeout. ``where`` selects by
+        properties. More options: ``room.queues.receive``.
         """
         received: Received | Leased = self.queues.receive(*queue, **options)
         return received
@@ -224,13 +224,13 @@ class Postroom:
     @overload
     def trace(self, key: str, *, causes: Literal[True]) -> Story: ...
     def trace(self, key: str, *, causes: bool = False) -> list[Event] | Story:
-        """What happened to a message, oldest first; with ``causes`` also to what it came from and led to."""
+        """The history of a message, oldest first; with ``causes`` also of its causes and effects."""
         return self.journal.trace(key, causes=True) if causes else self.journal.trace(key)
 
     def seen_by(self, principal: str, owner: str) -> Postroom:
-        """This room for someone whose name was proven; it shares the store, and is not to be closed.
+        """This room for an authenticated user; it shares the store and must not be closed.
 
-        What is done with it must be done inside of ``room.store.acting(principal)``.
+        Use it inside of ``room.store.acting(principal)``.
         """
         seen = Postroom(self.store, self.url, principal, owner, self._parts.broker)
         seen._parts.share(self._parts)

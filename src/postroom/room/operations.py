@@ -1,4 +1,4 @@
-"""Looking after a room: what waits in it, what is wrong with it, and what to do."""
+"""Administration: what waits in a room, what is wrong with it, and what to do."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class RoomOperations(RoomPart):
-    """What an operator asks of a room."""
+    """Operations for administrators of a room."""
 
     def lag(self) -> int:
         """The number of messages that wait for rules, arcs, counters and procedures."""
         return sum(self.lags().values())
 
     def lags(self) -> dict[str, int]:
-        """The same for each of rules, flows, counters and procedures."""
+        """The number of waiting messages for each of rules, flows, counters and procedures."""
 
         def work(tx: Transaction) -> dict[str, int]:
             watched = self._parts.programs.program(tx).watched
@@ -44,7 +44,7 @@ class RoomOperations(RoomPart):
         return look(self._parts.store, self._parts.programs.program, self.lags, before)
 
     def ages(self, limit: int) -> dict[str, float]:
-        """Of so many queues by name that have something to receive, how long their next message has waited."""
+        """How long the next message has waited, for the first queues by name that have one."""
 
         def work(tx: Transaction) -> dict[str, float]:
             queues = sorted(tx.queues.all(), key=lambda queue: queue.name)[:limit]

@@ -1,7 +1,7 @@
-"""A picture of a room at work: its queues, what waits, what the engine did, errors, spheres, the outbox.
+"""A status snapshot of a room: queues, waiting messages, engine, errors, spheres, outbox.
 
-It is read in one moment, from rows that are there anyway. Two pictures give what happened in between: queues count all
-that ever came and went, and the engine's commits are in the journal.
+It is read at one moment, from existing rows. Two snapshots give rates: queues count all arrivals and departures, and
+the engine's commits are in the journal.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NOBODY = Presence(State.FREE)
 
 @dataclass(frozen=True, slots=True)
 class QueueSeen:
-    """One queue; the rates are messages per second since the picture before."""
+    """One queue; the rates are messages per second since the previous snapshot."""
 
     name: str
     path: str  # in the tree; empty if it has only a name
@@ -122,7 +122,7 @@ def look(
     lags: Callable[[], Mapping[str, int]],
     before: Overview | None = None,
 ) -> Overview:
-    """The room as it stands; with a picture of before, also how fast it moves."""
+    """The status of the room; with an earlier snapshot also rates."""
     waiting = lags()  # nodes are asked, too: not while this store is being read
     return store.read(lambda tx: _seen(tx, program(tx), waiting, before))
 
@@ -151,10 +151,9 @@ def _seen(tx: Transaction, program: Program, lags: Mapping[str, int], before: Ov
 
 
 def _steps(tx: Transaction, newest: int, before: Overview | None) -> list[StepSeen]:
-    """What the engine has committed since the picture before.
+    """The engine's commits since the previous snapshot.
 
-    Commits of engines that share a room may have one time. Their numbers may become visible behind higher
-    ones, so some are read again.
+    Commits of several engines may have one time, and become visible out of order, so some lines are read again.
     """
     since = newest - TOP_JOURNAL_ROWS
     if before is not None:

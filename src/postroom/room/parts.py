@@ -1,4 +1,4 @@
-"""What a room is made of: its store, and every capability's part on it."""
+"""The parts of a room: its store, and one object for each capability."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class _Locked(Protocol):
 
 
 class Once(Generic[T]):
-    """An attribute that is made when it is first asked for, once for all threads."""
+    """An attribute that is made at its first use, once for all threads."""
 
     def __init__(self, make: Callable[[Any], T]) -> None:
         self._make = make
@@ -85,9 +85,9 @@ class Once(Generic[T]):
 
 
 class Parts:
-    """What the capabilities of an open room are made of, each thing once.
+    """The objects of an open room that its capabilities share.
 
-    Most programs need few of them, and each takes time to import: so they are made when they are first asked for.
+    Most programs need few of them, and each takes time to import, so they are made on demand.
     """
 
     def __init__(self, store: Store, url: str, actor: str, owner: str | None, broker: str) -> None:
@@ -149,7 +149,7 @@ class Parts:
         return SourceVerbs(self.store)
 
     def session(self, source: str | None) -> QueueSession:
-        """The verbs of one program, with locks of its own."""
+        """A session for one program, with its own locks."""
         from postroom.queues.sessions import QueueSession
 
         user = User(f"{self.holder}/s{next(_serial)}", self.actor)
@@ -198,7 +198,7 @@ class Parts:
         return Keeper(self.leasing)
 
     def bind(self, message: Message) -> None:
-        """Let a message that belongs to a sphere know it."""
+        """Bind a message to its sphere, if it has one."""
         if IN_SPHERE in message._stored.properties:
             self.monitor.bind(message)
 
@@ -293,7 +293,7 @@ class Parts:
         return Senders(self.store, self.gateways, self.holder)
 
     def gateways(self) -> list[Gateway]:
-        """Every way out of the room."""
+        """Every outgoing gateway of the room."""
         from postroom.gateways.command import CommandGateway
         from postroom.gateways.outgoing import OutgoingGateway
 
@@ -308,7 +308,7 @@ class Parts:
         return retention.sweep(self.store, self.programs)
 
     def share(self, others: Parts) -> None:
-        """Use what someone else has of the same store, and act under a name that was proven."""
+        """Share another user's objects on the same store, as an authenticated user."""
         from postroom.flows.graph.meta import By
 
         for name in ("programs", "room_graphs", "network", "monitor", "procedures", "interpreter", "counter_stage"):
@@ -342,10 +342,10 @@ class Parts:
 
 
 class RoomPart:
-    """The methods of one capability; all of them share the parts of the room."""
+    """The methods of one capability; all share the parts of the room."""
 
     def __init_subclass__(cls) -> None:
-        """What a method is given must be of the types that it says."""
+        """Check the arguments of all public methods."""
         check_methods(cls)
 
     def __init__(self, parts: Parts) -> None:
@@ -353,7 +353,7 @@ class RoomPart:
 
 
 class Announcement:
-    """Who is told that Spark starts, which takes some seconds: nobody, unless an interface says so."""
+    """A callback for the start of Spark, which takes some seconds; by default none."""
 
     tell: Callable[[str], None] | None = None
 
@@ -361,7 +361,7 @@ class Announcement:
 def spark_session(
     master: str, conf: Mapping[str, str] | None, *, other: bool = False, lasting: bool = False
 ) -> SparkSession:
-    """The one Spark session of this process; ``other`` if any that is there will do, ``lasting`` if it is for hours."""
+    """The Spark session of this process. ``other``: accept any running one; ``lasting``: tune it for hours of work."""
     from postroom.engine.spark.internals import has_session
     from postroom.engine.spark.session import session  # seconds of start-up, only where something is to be evaluated
 

@@ -1,4 +1,4 @@
-"""Files and folders that a caller names."""
+"""Files and folders that callers name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ File = str | os.PathLike[str]
 
 
 def path_of(file: File, argument: str = "file") -> Path:
-    """Its path; refused if its name is no text, which no store, no document and no error could repeat."""
+    """A path; raises if its name is not valid text, which could not be stored or printed."""
     path = Path(file)
     if not is_text(str(path)):
         raise ArgumentInvalid(argument=argument, why="its name must be text, without NUL and halves of surrogate pairs")

@@ -46,7 +46,7 @@ from postroom.store.tables.sources import Source
 
 
 class RoomQueues(RoomPart):
-    """Making queues, sending and receiving, looking into them, holding them."""
+    """Creating queues, sending, receiving, browsing, holding."""
 
     def handle(self, *names: str) -> QueueHandle:
         """One queue or level, as an object with methods."""
@@ -97,16 +97,16 @@ class RoomQueues(RoomPart):
         """Send one message. When this returns, the message is on disk.
 
         A string is text unless ``format`` says ``xml`` or ``json``; a dict or list becomes JSON. Without ``format``, in
-        a queue that rules or counters read, a string that begins like XML or JSON is that, or is refused. A repeated
+        a queue that rules or counters read, a string that begins like XML or JSON must be a valid document. A repeated
         call with the same ``idempotency_key`` creates no second message and returns the first one's key. ``cause`` is
         the key of the message that caused this one, for ``trace``. If the body is a message of this room, its content
         is sent again, and it is the cause unless another is given. ``source`` is the terminal that it comes from; it
-        must be known and enabled, and becomes a property of the message.
+        must exist and be enabled, and becomes a property of the message.
 
         A message with a higher ``priority``, 0 to 9, is received before others of its queue. With ``delay``, seconds,
-        or ``at``, a time, it cannot be received before; it keeps the place of its sending. After ``expires`` seconds it
-        is no longer received. ``reply_to`` and ``correlation`` are properties of these names. ``wait`` is how many
-        seconds to wait if the queue is full.
+        or ``at``, a time, it is delivered later; it keeps its place in the queue. After ``expires`` seconds it is no
+        longer delivered. ``reply_to`` and ``correlation`` are properties of these names. ``wait`` is how many seconds
+        to wait for room in a full queue.
         """
         if reply_to is not None or correlation is not None or source is not None:
             properties = _with(properties, {"reply_to": reply_to, "correlation": correlation, SOURCE: source})
@@ -129,7 +129,7 @@ class RoomQueues(RoomPart):
         idempotency_key: str | None = None,
         cause: str | None = None,
     ) -> Posting:
-        """What is sent, checked, with all that its sender says of it."""
+        """A checked send with all its options."""
         draft, unsaid = _drafted(body, format, type, properties)
         number = cause_number(body, cause)
         return Posting(said(queue), draft, idempotency_key, number, self._parts.store.actor, unsaid)
@@ -144,7 +144,7 @@ class RoomQueues(RoomPart):
         source: str | None = None,
         idempotency_key: str | None = None,
     ) -> Sent:
-        """Send one message in segments, which may have line ends in them. ``group``: it is the last one of a group."""
+        """Send one message in segments, which may contain line ends. ``group``: it is the last one of a group."""
         if isinstance(segments, str) or not segments:
             raise ArgumentInvalid(argument="segments", why="give a list with at least one segment")
         body, complete = composed(segments, group=group, source=source, properties=properties)
@@ -184,9 +184,9 @@ class RoomQueues(RoomPart):
     ) -> SentFile:
         """Send every row of a file as a message, in batches: ``.jsonl``, ``.csv``, ``.parquet``, or lines of ``.txt``.
 
-        If a row is no message, the batches before it are sent. A repeated call continues after what was sent before,
-        also if later rows were corrected or added: it is known by what the messages say. Another ``idempotency_key``
-        sends the same rows again. With ``messages`` a row is a whole message, as ``export`` writes it.
+        At an invalid row it raises; the batches before it stay sent. A repeated call continues after that, even if
+        later rows were corrected or added: sent rows are recognised by content. Another ``idempotency_key`` sends the
+        same rows again. With ``messages`` a row is a whole message, as ``export`` writes it.
         """
         declared = None if format is None else format_of(format)
         options = Options(declared, type, given_properties(properties) if properties else NO_PROPERTIES, messages)
@@ -276,7 +276,7 @@ class RoomQueues(RoomPart):
     ) -> Received | Leased:
         """Receive the next message of a queue, or of the first non-empty queue below a level.
 
-        With ``area`` it is a portion of the message, or of its segment, of at most so many bytes of UTF-8. The queue
+        With ``area`` the result is a portion of the message or segment, of at most so many bytes of UTF-8. The queue
         stays locked until the last portion; if this process ends before, the message starts again at its beginning.
 
         ``message`` of the result is None if there was none; the result itself is then false.
@@ -288,11 +288,11 @@ class RoomQueues(RoomPart):
         Outside the main thread, a caller may have gone without the thread's knowledge, for example after cancelling
         ``asyncio.to_thread(room.receive, …)``. There, a result that is dropped unread returns its message to the queue.
 
-        With ``lease``, seconds, the message is given out for that time and stays in its queue until its receiver says
-        ``message.done()``; ``lease=True`` is the time that the queue's policy says.
+        With ``lease``, in seconds, the message stays in its queue until ``message.done()`` or a timeout; ``lease=True``
+        takes the time from the queue's policy.
 
-        ``where`` chooses by properties: ``region = 'EU' and total > 100``. In a queue with an order it chooses among
-        the messages that may be given out next.
+        ``where`` selects by properties: ``region = 'EU' and total > 100``. In a queue with an order it selects among
+        the messages that may be delivered next.
         """
         if where is not None and (segment or area is not None):
             raise ArgumentInvalid(argument="where", why="a message that is chosen is received whole")
@@ -313,7 +313,7 @@ class RoomQueues(RoomPart):
         return Leased(leased[0] if leased else None)
 
     def session(self, *, source: str | None = None) -> QueueSession:
-        """The session of a program that sends in portions, and confirms what it received with what it does next."""
+        """A session for a program that sends in portions, and confirms a receive with its next call."""
         return self._parts.session(source)
 
     def sources(self) -> list[SourceShown]:
@@ -323,7 +323,10 @@ class RoomQueues(RoomPart):
     def create_source(
         self, name: str, *, password: str | None = None, input: str | None = None, output: str | None = None
     ) -> None:
-        """Create a source. ``input`` and ``output`` are the queues by which a program talks with that terminal."""
+        """Create a source.
+
+        ``input`` and ``output`` are the queues for a program that communicates with that terminal.
+        """
         self._parts.sources.create(name, password=password, input=input, output=output)
 
     def remove_source(self, name: str) -> None:
@@ -355,9 +358,9 @@ class RoomQueues(RoomPart):
     ) -> Listing:
         """Read unprocessed messages, oldest first, without receiving them.
 
-        One that waits for an earlier one of the same key says so: it is ``blocked``. With ``where``, those that a
-        receive with it would get, in that order, and behind them those that are blocked. A listing that was cut off by
-        its ``limit`` has a ``next``: with it as ``after``, the next page begins behind it.
+        One that waits for an earlier one of the same key is marked ``blocked``. With ``where``, those that a receive
+        with it would get, in that order, and then the blocked ones. A listing that was cut off by ``limit`` has a
+        ``next``: pass it as ``after`` for the next page.
         """
         selector = Selector.of(where)
         if selector is None:
@@ -373,7 +376,7 @@ class RoomQueues(RoomPart):
         return self.peek(*queue, limit=limit, where=where, after=after)
 
     def history(self, *queue: str, limit: int | None = None, after: str | None = None) -> Listing:
-        """Processed messages, in the order of their processing; pages are as of ``peek``."""
+        """Processed messages, in the order of their processing; paged like ``peek``."""
         return self._parts.verbs.history(queue, limit, after)
 
     def disable(
@@ -410,7 +413,7 @@ class QueueHandle:
         return self._room.count(*self.names)._repr_html_()
 
     def send(self, body: Any, **options: Any) -> Sent:
-        """Send one message; has the arguments of ``Postroom.send``."""
+        """Send one message; takes the arguments of ``Postroom.send``."""
         return self._room.send(self.names, body, **options)
 
     @overload
@@ -418,7 +421,7 @@ class QueueHandle:
     @overload
     def receive(self, *, lease: float | Literal[True], **options: Any) -> Leased: ...
     def receive(self, *, lease: float | None = None, **options: Any) -> Received | Leased:
-        """Receive the next message, or its next segment; has the arguments of ``Postroom.receive``."""
+        """Receive the next message, or its next segment; takes the arguments of ``Postroom.receive``."""
         asked = {**options, "lease": lease}
         received: Received | Leased = self._room.receive(*self.names, **asked)
         return received
@@ -453,7 +456,7 @@ class QueueHandle:
 
 
 def _wish(priority: int, delay: float | None, at: datetime | None, expires: float | None) -> Wish:
-    """What is asked for a message, checked at once; its times count from the commit."""
+    """Checked options of a send; delays count from the commit."""
     moment = None if at is None else to_microseconds(at)
     wish = partial(wanted, priority=priority, delay=delay, at=moment, expires=expires)
     wish(0)
@@ -461,14 +464,14 @@ def _wish(priority: int, delay: float | None, at: datetime | None, expires: floa
 
 
 def _with(properties: Mapping[str, Value] | None, more: Mapping[str, str | None]) -> dict[str, Value]:
-    """Properties with more of them, where they have a value."""
+    """Properties with further ones that have a value."""
     return {**(properties or {}), **{name: value for name, value in more.items() if value is not None}}
 
 
 def _drafted(
     body: Any, format: str | Format | None, type: str | None, properties: Mapping[str, Value] | None
 ) -> tuple[Draft, bool]:
-    """What is sent, with the trace that it is part of; and whether its format was left unsaid and is to be found."""
+    """The draft of a send, with its trace; and whether its format has to be guessed."""
     trace = current_trace.get()
     if trace is not None and TRACE not in (properties or {}):
         properties = _with(properties, {TRACE: trace})

@@ -1,6 +1,6 @@
-"""What definitions reach, held against the rights of whoever loads them: they act with these, and with no others.
+"""Checks what definitions do against the rights of the user who loads them: they act with these rights only.
 
-It is asked inside of the load's own transaction: what may not be loaded leaves nothing behind.
+The check runs inside the load's transaction, so a refused load leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ BOUND = ("rule", "arc", "procedure", "counter")
 
 
 class Need(NamedTuple):
-    """A right that a definition acts with."""
+    """A right that a definition needs."""
 
     verb: str
     object: str
@@ -58,7 +58,7 @@ class Need(NamedTuple):
 
 
 class Owned(NamedTuple):
-    """A definition, and whoever has loaded it."""
+    """A definition with the user who loaded it."""
 
     what: str
     name: str
@@ -69,7 +69,7 @@ class Owned(NamedTuple):
 
 @contextmanager
 def acting_with(identity: Identity) -> Iterator[None]:
-    """What this thread loads inside is loaded by someone, with the rights that they have."""
+    """In this block, what the thread loads belongs to a user and acts with the user's rights."""
     before = getattr(_acting, "identity", None)
     _acting.identity = identity
     try:
@@ -79,13 +79,13 @@ def acting_with(identity: Identity) -> Iterator[None]:
 
 
 def whoever_acts() -> Identity | None:
-    """None if it is someone who has the room itself, and so everything."""
+    """The loading user; None for a program with direct access to the room, which may do everything."""
     identity: Identity | None = getattr(_acting, "identity", None)
     return identity
 
 
 def owned(tx: Transaction) -> list[Owned]:
-    """All that is defined. What acts for someone is theirs, whoever has enabled or disabled it since."""
+    """All definitions with owners. A definition keeps its owner when someone else enables or disables it."""
     bound = {
         (binding.what, _shown_name(binding.what, binding.name)): binding.principal for binding in tx.bindings.all()
     }
@@ -96,7 +96,7 @@ def owned(tx: Transaction) -> list[Owned]:
 
 
 def refuse_others(tx: Transaction, identity: Identity | None, what: str, name: str) -> None:
-    """Raise if a definition is someone else's: an operator may change or remove it. Called with their lock."""
+    """Raise if a definition belongs to another user, unless an operator changes it. Called with their lock."""
     if identity is not None and not _operates(identity):
         for definition in owned(tx):
             if (definition.what, definition.name) == (what, name) and definition.by != identity.principal:
@@ -104,9 +104,9 @@ def refuse_others(tx: Transaction, identity: Identity | None, what: str, name: s
 
 
 class Loading:
-    """One load: begun before anything is written, and checked when all is. What it brings acts for its loader.
+    """One load: started before anything is written, checked afterwards.
 
-    Without an identity it is whoever has the room itself: what they load is bound to nobody.
+    The definitions act for the user who loads them. Without a user (direct access to the room) they have no owner.
     """
 
     def __init__(self, parts: Parts, identity: Identity | None, files: Sequence[str]) -> None:
@@ -116,11 +116,11 @@ class Loading:
         self._before: list[Owned] = []
 
     def begin(self, tx: Transaction) -> None:
-        """Called with the lock of the definitions: what nobody owned then, nobody owns when they are written."""
+        """Record the owners before the load; called with the lock of the definitions."""
         self._before = owned(tx)
 
     def check(self, tx: Transaction) -> None:
-        """Raise unless the loader may do all that the definitions do, and has replaced nobody else's."""
+        """Raise unless the user may do all that the definitions do, and has replaced nobody else's."""
         identity = self._identity
         others: list[Owned] = []
         needs = list(self._needs(tx)) if identity is not None or tx.bindings.all() else []
@@ -140,7 +140,7 @@ class Loading:
         refresh(tx, self._parts)
 
     def _bind(self, tx: Transaction, needs: Sequence[Need], others: set[tuple[str, str]]) -> None:
-        """What was loaded acts with the rights of its loader from now on; what was another's before is as it was."""
+        """Make the user the owner of what was loaded; owners of the rest are unchanged."""
         for what, name in {(need.what, need.name) for need in needs if need.what in BOUND}:
             if self._identity is None:
                 tx.bindings.free(what, name)
@@ -148,7 +148,7 @@ class Loading:
                 tx.bindings.put(Binding(what, name, self._identity.principal))
 
     def _refuse_others(self, tx: Transaction, identity: Identity, others: Sequence[Owned]) -> None:
-        """What someone else has loaded may be replaced or removed by an operator only, and so who may change it."""
+        """Raise if definitions of other users are replaced or removed, unless by an operator."""
         now = owned(tx)
         same = {(definition.what, definition.name, definition.version) for definition in now}
         for other in others:
@@ -184,7 +184,7 @@ def _not_own(identity: Identity, owned: Owned) -> RightMissing:
 
 
 def _shown_name(what: str, name: str) -> str:
-    """The name that the catalog has for what is bound."""
+    """The catalog's name of an owned definition."""
     domain, _, arc = name.partition(":")
     return f"{arc} in {domain}" if what == "arc" else name
 
@@ -195,7 +195,7 @@ def _domain(entry: CatalogEntry) -> str | None:
 
 
 def refresh(tx: Transaction, parts: Parts) -> None:
-    """Note of each definition that acts for someone what it lacks now; a procedure that lacks something is disabled."""
+    """Check for each owned definition which rights it lacks now; disable procedures that lack one."""
     bound = tx.bindings.all()
     if not bound:
         return
@@ -215,7 +215,7 @@ def refresh(tx: Transaction, parts: Parts) -> None:
 
 
 def withdraw_all(parts: Parts, principal: str) -> None:
-    """Take everything back that a user may do, at once."""
+    """Revoke all rights of a user, at once."""
 
     def work(tx: Transaction) -> None:
         tx.wake()
@@ -240,7 +240,7 @@ def _why_not(tx: Transaction, identity: Identity, need: Need) -> str | None:
 
 
 def acting(tx: Transaction, parts: Parts, files: Collection[str] | None = None) -> Iterator[Need]:
-    """What definitions do by themselves: all of them, or those of some files."""
+    """The rights that definitions need, all of them or those of some files."""
     program = read(tx)
     plan = parts.programs.plan(tx) if program.rules else None
     for rule in program.rules.values():
@@ -274,7 +274,7 @@ def _of_rule(explained: Explanation) -> Iterator[Need]:
 
 
 def _of_program(program: Program, files: Collection[str]) -> Iterator[Need]:
-    """What the modules of some files do beside their rules."""
+    """What the modules of some files need besides their rules."""
     for definition in (definition for definition in program.definitions if definition.position.file in files):
         yield from _of_errors(definition)
         if isinstance(definition, QueueDefinition):
@@ -287,7 +287,7 @@ def _of_program(program: Program, files: Collection[str]) -> Iterator[Need]:
 
 
 def _of_errors(owner: AnyDefinition) -> Iterator[Need]:
-    """Where a queue or a module leads its errors, or the system everyone's. Those of rules are known by their plan."""
+    """The rights for the error queues of a queue, a module, or the system. Those of rules are in their plan."""
     if isinstance(owner, SystemDefinition):
         yield Need(OPERATE, EVERYTHING, "the system error queue", owner.errorqueue)
     elif isinstance(owner, (QueueDefinition, ModuleDefinition)) and owner.errorqueue not in (None, SYSTEM_ERRORS):
@@ -295,7 +295,7 @@ def _of_errors(owner: AnyDefinition) -> Iterator[Need]:
 
 
 def _of_tree(tx: Transaction) -> Iterator[Need]:
-    """A description replaces the whole tree."""
+    """The right to replace the whole tree."""
     yield Need("manage", EVERYTHING, "the description of queues")
     for level in hierarchy.read(tx):
         if level.command is not None:

@@ -1,4 +1,4 @@
-"""How spheres reach the queues of every capability: plain ones through the verbs, mailboxes as the post does."""
+"""How spheres use the queues of every capability: plain ones by the verbs, mailboxes by mail."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from postroom.store.kernel.queues import STATE
 
 
 class RoomSpheres(RoomPart):
-    """Starting spheres, looking at them, ending them from outside; machines of states."""
+    """Starting, inspecting and ending spheres; state machines."""
 
     def open(
         self, id: str | None = None, *, heartbeat: float = HEARTBEAT_SECONDS, commit_within: float = COMMIT_SECONDS
@@ -25,7 +25,7 @@ class RoomSpheres(RoomPart):
         """Start a sphere: a transaction over messages, databases and the answers of recipients.
 
         Leaving its ``with`` block normally commits it, an exception aborts it, and so does the end of this thread or
-        process: ``heartbeat`` is the longest time in seconds between two signs of life. An ``id`` can be used once.
+        process: ``heartbeat`` is the longest time in seconds between two heartbeats. An ``id`` can be used once.
         """
         return self._parts.monitor.start(id, heartbeat=heartbeat, commit_within=commit_within)
 
@@ -38,7 +38,7 @@ class RoomSpheres(RoomPart):
         return self._parts.monitor.show(id)
 
     def abort(self, id: str, reason: str = "an operator aborted it") -> str:
-        """Abort a sphere from outside; returns its state: ABORTED, or ABORTING while compensations are left."""
+        """Abort a sphere from outside; returns its state: ABORTED, or ABORTING while compensations are pending."""
         return self._parts.monitor.abort(id, reason)
 
     def acknowledge(self, key: str, *, processed: bool = False) -> bool:
@@ -50,14 +50,14 @@ class RoomSpheres(RoomPart):
         return self._parts.monitor.settle(participant)
 
     def settle_database(self, url: str) -> dict[str, str]:
-        """The same for a PostgreSQL database by its URL."""
+        """Like ``settle``, for a PostgreSQL database by URL."""
         from postroom.store.postgres.store import two_phase
 
         with two_phase(url) as connection:
             return self._parts.monitor.settle(connection)
 
     def compensator(self, check: float | None = None) -> Compensator:
-        """The detached engine that finds spheres whose owner has ended; ``run``, ``once`` or ``stop`` it."""
+        """The compensation engine, which finds spheres whose owner has ended; ``run``, ``once`` or ``stop`` it."""
         return self._parts.monitor.compensator(check)
 
     def compensate(self, check: float | None = None) -> Checked:
@@ -65,9 +65,9 @@ class RoomSpheres(RoomPart):
         return self._parts.monitor.compensator(check).once()
 
     def watch_state(self, state: str, *queue: str, stop: bool = False) -> None:
-        """Let the engine send a message to a queue for each arrival in a state of a machine, or ``stop`` that.
+        """Have the engine send a message to a queue for each arrival in a state of a machine; ``stop`` ends that.
 
-        The message has the entity, its state, the state before and the reason; rules and arcs may watch the queue. The
+        The message has the entity, its state, the state before and the reason; rules and arcs may read the queue. The
         states of spheres are ACTIVE, COMMITTING, ABORTING, COMMITTED and ABORTED.
         """
         target = self._parts.store.transact("watch", lambda tx: self._parts.verbs.find(tx, queue).name)

@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 
 class RoomStations(RoomPart):
-    """The network of nodes, whoever works at its stations, and what works there by itself."""
+    """The network of nodes, its stations, and their procedures and counters."""
 
     def add_node(self, name: str, url: str) -> None:
         """Add a store (a new file, or a database without a room) as a node of this room's network.
@@ -47,15 +47,15 @@ class RoomStations(RoomPart):
         self._parts.network.move(name, url)
 
     def remove_node(self, name: str, *, force: bool = False) -> None:
-        """Remove a node without stations from the network; one that does not answer only with ``force``."""
+        """Remove a node without stations from the network; one that does not respond only with ``force``."""
         self._parts.network.remove(name, force=force)
 
     def nodes(self) -> list[NodeShown]:
-        """The nodes of the network, and whether they answer; this room is the one named control."""
+        """The nodes of the network, and whether they respond; this room is the one named control."""
         return self._parts.network.shown()
 
     def add(self, name: str, password: str, node: str = CONTROL) -> Station:
-        """Add a station on a node. A name that is registered already must give its own password."""
+        """Add a station on a node. For a registered name, its own password is required."""
         if self._parts.registry.knows(name):
             self._parts.registry.verify(name, password)
             self._parts.network.add_station(name, node, None)
@@ -91,7 +91,7 @@ class RoomStations(RoomPart):
         return self._station(name, master, conf)
 
     def admitted(self, name: str) -> Station:
-        """A station for someone whose right to work there was checked by whoever let them in."""
+        """A station for a user whose right was checked by the caller."""
         return self._station(name)
 
     def _station(self, name: str, master: str = "local[*]", conf: Mapping[str, str] | None = None) -> Station:
@@ -138,7 +138,7 @@ class RoomStations(RoomPart):
         self._switched("procedure", name, lambda tx: remove(tx, name))
 
     def _switched(self, what: str, name: str, change: Callable[[Transaction], Result]) -> Result:
-        """Change a definition that is one's own, unless an operator does."""
+        """Change a definition that the user owns; an operator may change any."""
         from postroom.room.reach import refuse_others, whoever_acts  # they know every language
 
         identity = whoever_acts()
@@ -153,9 +153,9 @@ class RoomStations(RoomPart):
     def waiting(
         self, procedure: str | None = None, limit: int = WAITING_MAX, *, station: str | None = None
     ) -> WaitingSets:
-        """The incomplete working sets: what they have, what they wait for, since when. Oldest first.
+        """The incomplete working sets: what they have, what they wait for, since when; oldest first.
 
-        Of one procedure or one station, or all. Nodes that do not answer are named in ``missing``.
+        Of one procedure or one station, or all. Nodes that do not respond are listed in ``missing``.
         """
         if limit < 1:
             raise ArgumentInvalid(argument="limit", why="at least 1")
@@ -166,16 +166,16 @@ class RoomStations(RoomPart):
         return waiting_sets(self._parts.network, self._parts.procedures, procedure, limit, station)
 
     def procedure_errors(self) -> ProcedureErrors:
-        """What procedures could not do, as it stands in the dossiers ``errors`` of all stations. Oldest first.
+        """The errors of procedures, from the dossiers ``errors`` of all stations.
 
-        Nodes that do not answer are named in ``missing``.
+        Oldest first. Nodes that do not respond are listed in ``missing``.
         """
         from postroom.stations.procedures.inspection import procedure_errors
 
         return procedure_errors(self._parts.network)
 
     def counters(self) -> list[CounterShown]:
-        """Every counter, the number of waiting messages, and why if it does nothing."""
+        """Every counter, its number of waiting messages, and why it does nothing, if so."""
         return self._parts.store.read(self._parts.counter_stage.shown)
 
     def remove_counter(self, name: str) -> None:
@@ -183,7 +183,7 @@ class RoomStations(RoomPart):
         self._switched("counter", name, lambda tx: counters.remove(tx, name))
 
     def form(self, type: str, version: int | None = None) -> Edition:
-        """The form of a message type, and the version since which it has it; or the form that it had at a version."""
+        """The form of a message type with its version; or the form that was in force at ``version``."""
         forms = self._parts.network.forms
         if version is None:
             return self._parts.store.read(lambda tx: forms.named(tx, type))

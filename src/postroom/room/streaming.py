@@ -1,4 +1,4 @@
-"""Streams of a room: which of them are run, with what an operator says, each in a thread of its own."""
+"""Runs the streams of a room, each in its own thread, with the operator's options."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FOLDER = ".streams"  # beside a room that is a file
 
 @dataclass(frozen=True)
 class StreamWishes:
-    """What an operator asks for."""
+    """The operator's options."""
 
     until_idle: bool = False
     checkpoints: str | None = None
@@ -47,7 +47,7 @@ class StreamWishes:
 
 
 def run_streams(parts: Parts, spaces: Sequence[str], wishes: StreamWishes, stop: threading.Event) -> list[StreamTotals]:
-    """Run the streams of some spaces, or all of them; if one fails, the others stop behind their batches."""
+    """Run the streams of some spaces, or all; if one fails, the others stop after their current batch."""
     from postroom.flows.streams.holding import StreamHold
     from postroom.flows.streams.running import StreamRun, StreamSettings
 
@@ -97,7 +97,7 @@ def _together(runs: Sequence[StreamRun], spark: object, stop: threading.Event) -
 
 
 def _chosen(parts: Parts, tx: Transaction, spaces: Sequence[str]) -> list[tuple[str, ...]]:
-    """The streams that some spaces belong to, or all."""
+    """The streams of some spaces, or all."""
     graph = parts.room_graphs.now(tx).running
     every = streams(graph)
     if not every:
@@ -120,7 +120,7 @@ def _folder(parts: Parts, given: str | None) -> Path:
 
 
 def _dead_letters(parts: Parts, name: str) -> Outside:
-    """The folder for what does not fit, by the name of its gateway."""
+    """The folder for dead letters, by the name of its gateway."""
     try:
         sink = read_outside(Words(f"{FILES} {json.dumps(name)} format {JSON}", "refused"), FILES)
     except FlowInvalid as error:
@@ -135,7 +135,7 @@ def _dead_letters(parts: Parts, name: str) -> Outside:
 
 
 def _kafka_options(endpoint: Endpoint) -> dict[str, str]:
-    """Kafka's own settings of a gateway, from where an operator has put them."""
+    """Kafka's own settings of a gateway, with secrets read from their references."""
     where = endpoint.settings.get("options")
     if where is None:
         return {}

@@ -1,4 +1,4 @@
-"""Admission to queues with properties, slices, a schema or a timer: what a message gets before it enters."""
+"""Admission to queues with properties, slices, a schema or a timer: what is computed before a message enters."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from postroom.store.kernel.transaction import Transaction
 
 
 class RuleAdmission:
-    """What must be evaluated is evaluated before the transaction, in a process apart."""
+    """Admission by rules; expressions are evaluated before the transaction, in a separate process."""
 
     def __init__(self, programs: Programs) -> None:
         self._programs = programs
         self._answers = Answers()
 
     def __call__(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> list[Put]:
-        """The messages as they enter the queue; raises, and lets none in, if one cannot."""
+        """The messages as they enter the queue; raises, and admits none, if one is invalid."""
         target = self._programs.plan(tx).target(queue.name)
         candidates = []
         for draft in drafts:
@@ -40,7 +40,7 @@ class RuleAdmission:
         return self._let_in(tx, queue, candidates)
 
     def again(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> list[Put]:
-        """The same of messages that were sent before: what the system wrote stays, what is fixed is made anew."""
+        """Admit messages that were sent before: system properties stay, computed ones are computed again."""
         target = self._programs.plan(tx).target(queue.name)
         candidates = []
         for draft in drafts:
@@ -63,7 +63,7 @@ class RuleAdmission:
 def admitted(
     tx: Transaction, plan: Plan, queue: Queue, candidates: Sequence[Candidate], answers: Answers, actor: str
 ) -> Iterator[Put | Failure]:
-    """Messages as someone puts them into a queue, with what is worked out for each; or why one cannot enter."""
+    """Messages for a queue with everything computed; or why one cannot enter."""
     slicings, indexes = tx.slices.ids("slicing"), tx.slices.ids("index")
     entries = admission.admit(plan, plan.target(queue.name), candidates, answers.of(tx))
     for (document, _, _), entry in zip(candidates, entries, strict=True):

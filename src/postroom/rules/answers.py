@@ -1,7 +1,7 @@
-"""Answers to queries that must be known in a transaction: worked out before it, in a process apart.
+"""Query results that a transaction needs, computed before it in a separate process.
 
-A query that is not answered yet ends the transaction (``Unprepared``); it is tried again when the answer is there. An
-answer counts for one transaction, because the time in a query is that of its message.
+A missing result ends the transaction (``Unprepared``), which is retried when it is there. Results are used once,
+because a query contains the time of its message.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ class Answers:
         self._began = 0  # when that one began
 
     def of(self, tx: Transaction) -> Answers:
-        """These, for a transaction; what the one before it has taken is spent."""
+        """The results for a transaction; those used before are dropped."""
         if tx.now != self._began:
             self._began = tx.now
             self._taken.clear()
         return self
 
     def run(self, query: str, document: str, parameters: Mapping[str, str] | None = None) -> str:
-        """The answer to a query that was worked out before."""
+        """The result of a query that was computed before."""
         return self._answer(_Question(query, document))
 
     def fits(self, schema: str, body: str | None) -> None:
-        """The same for a schema that a message has to fit, unless that is known at once."""
+        """Raise unless a message fits a schema; checked before the transaction unless that is fast."""
         if body is None or is_quick(schema, body):
             check_schema(schema, body)
         elif why := self._answer(_Question(schema, body, is_schema=True)):

@@ -1,4 +1,4 @@
-"""Rule programs in the store: loaded all or nothing, by module, while everything runs."""
+"""Rule programs in the store: loaded all or nothing, by module, while the engine runs."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _verified = Verified()
 
 
 def surroundings(tx: Transaction) -> tuple[frozenset[str], frozenset[str]]:
-    """The room's queues that no program defines, and the names of its collections."""
+    """The queues that no program defines, and the names of collections."""
     others = frozenset(queue.name for queue in tx.queues.all() if queue.kind not in (QUEUE_KIND, *CLOSED))
     return others, frozenset(master.name for master in tx.definitions.of_kind(COLLECTION))
 
 
 def check(tx: Transaction, new: Sequence[AnyDefinition]) -> Program:
-    """The program as it would be with these modules, checked in full."""
+    """The program with these modules, checked in full."""
     program = read(tx).with_modules(new)
     queues, collections = surroundings(tx)
     verify = _verified.needs(checks.check(program, queues, collections, tx.endpoints.all()))
@@ -45,7 +45,7 @@ def check(tx: Transaction, new: Sequence[AnyDefinition]) -> Program:
 
 
 class ModuleLoad(Load):
-    """Makes modules part of the room, in the place of what they were."""
+    """Loads modules, replacing those of the same names."""
 
     def __init__(self, store: Store, new: Sequence[AnyDefinition], terms: Terms) -> None:
         self._store = store
@@ -57,7 +57,7 @@ class ModuleLoad(Load):
             self._check()
 
     def _check(self) -> None:
-        """Compiling takes its time: not while everyone else waits for the store."""
+        """Check before the transaction, because compiling is slow."""
         self._checked = self._store.read(lambda tx: (tx.definitions.version(), check(tx, self._new)))
 
     def write(self, tx: Transaction) -> Loaded:
@@ -120,7 +120,7 @@ class _Writing:
         self._tx.queues.retire(queue)
 
     def _remove_slicings(self) -> None:
-        """Empty the slicings that are gone, and those that now slice by something else."""
+        """Empty slicings that were removed or have a new property."""
         for name in self._old.slicings:
             if name not in self._new.slicings or _sliced_by(self._new, name) != _sliced_by(self._old, name):
                 number = self._tx.slices.slicing(name)
@@ -153,7 +153,7 @@ class _Writing:
                 self._tx.slices.spend(self._tx.retention.processed(queue))
 
     def _set_ports(self) -> None:
-        """Have messages sent that go to partners, also those that have waited from before."""
+        """Have messages of gateway queues sent, including those that waited already."""
         tx = self._tx
         ports = ports_of(self._new.queues.values(), tx.endpoints.all())
         tx.endpoints.set_ports(ports)
@@ -171,7 +171,7 @@ class _Writing:
 
 
 def _sliced_by(program: Program, slicing: str) -> tuple[str, str]:
-    """The property of a slicing, and its type, in whose form keys are written."""
+    """The property of a slicing and its type, which determine its keys."""
     name = program.slicings[slicing].property
     return name, property_type(program, name)
 
@@ -179,7 +179,7 @@ def _sliced_by(program: Program, slicing: str) -> tuple[str, str]:
 def load_collection(
     store: Store, name: str, documents: Mapping[str, str], check: Callable[[Transaction], None] = lambda _: None
 ) -> int:
-    """Replace the documents of a collection, unless ``check`` raises; answers with the version of the definitions."""
+    """Replace the documents of a collection, unless ``check`` raises; returns the version of the definitions."""
 
     def work(tx: Transaction) -> int:
         tx.definitions.lock()

@@ -1,4 +1,4 @@
-"""What a message gets before it enters a queue: typed properties, its slices, its index entries, its time in an echo.
+"""What is computed for a message before it enters a queue: typed properties, slices, index entries, echo delay.
 
 The same for a message from outside, from a rule, from an echo queue, and for an error message.
 """
@@ -46,7 +46,7 @@ class Entry(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A message that wants to enter: what it says, what its sender set, what the system knows of it."""
+    """A message to be admitted: content, the sender's properties, system properties."""
 
     document: Document
     explicit: Mapping[str, Any]
@@ -56,7 +56,7 @@ class Candidate(NamedTuple):
 def admit(
     plan: Plan, target: Target, candidates: Sequence[Candidate], evaluator: Evaluator | None = None
 ) -> list[Entry | Failure]:
-    """Work out what messages from outside (of any kind) get in a queue, in batches."""
+    """Compute, in batches, what messages from outside get in a queue."""
     entries: list[Entry | Failure | None] = [_refused(target, candidate) for candidate in candidates]
     todo = [number for number, refusal in enumerate(entries) if refusal is None]
     if not target.entry_queries:
@@ -75,8 +75,8 @@ def admit(
         answers = _asked(plan, target, batch(shown), len(shown), evaluator or saxon())
     except QueryFailed as error:
         why = f"{error.what}{_suspects(target)}"
-        found = (query.place(error.line, error.column, error.module) for query in target.entry_queries)
-        where = next((str(position) for position in found if position is not None), None)
+        places = (query.place(error.line, error.column, error.module) for query in target.entry_queries)
+        where = next((str(position) for position in places if position is not None), None)
         return [Failure("system", error.code, why, place=where) if entry is None else entry for entry in entries]
     for number, part in zip(todo, answers, strict=True):
         told = answer(part, plan.mark)
@@ -101,7 +101,7 @@ def _finished(
 
 
 def _asked(plan: Plan, target: Target, document: str, count: int, evaluator: Evaluator) -> list[str]:
-    """What the queries of a queue say of each message, one after another."""
+    """The results of the queries of a queue, message by message."""
     values = [""] * count
     for query in target.entry_queries if count else ():
         answers = parts(evaluator.run(query.text, document), plan.mark)
@@ -110,13 +110,13 @@ def _asked(plan: Plan, target: Target, document: str, count: int, evaluator: Eva
 
 
 def place(query: Query, failed: Failed) -> str | None:
-    """Where in the program an error is, if it is known."""
+    """The place of an error in the program, if known."""
     known = query.place(failed.line, failed.column, failed.module) if failed.line else None
     return None if known is None else str(known)
 
 
 def _suspects(target: Target, explicit: Collection[str] = ()) -> str:
-    """The names of what is evaluated for a message, and of what its sender set: one of them is guilty."""
+    """The names of the properties that may have caused an error: computed ones and the sender's."""
     names = [
         f"property {planned.name}" for planned in target.properties if planned.computed or planned.name in explicit
     ]
@@ -139,7 +139,7 @@ def finish(
     document: Document,
     evaluator: Evaluator | None = None,
 ) -> Entry | Failure:
-    """The last part, when all values are known: schema, slices, echo, limits."""
+    """The last part, with all values known: schema, slices, echo, limits."""
     everything = {**properties, **system}
     try:
         written = _said(tuple(everything.items()), tuple(map(type, everything.values())))
@@ -169,7 +169,7 @@ def finish(
 
 
 def _slices(target: Target, properties: Mapping[str, Any]) -> tuple[tuple[str, str], ...] | Failure:
-    """The slices that a message enters: each is known by a property's value."""
+    """The slices of a message, identified by a property's value."""
     pairs = tuple((name, text_of(properties[property])) for name, property in target.slicings if property in properties)
     for name, value in pairs:
         if len(value.encode()) > SLICE_KEY_BYTES_MAX:
@@ -185,18 +185,21 @@ def _checked_size(document: Document) -> Failure | None:
 
 
 def said(properties: Mapping[str, Any]) -> str:
-    """Properties as they are stored."""
+    """Properties as stored."""
     return _said(tuple(properties.items()), tuple(map(type, properties.values())))
 
 
 @lru_cache(maxsize=10_000)
 def _said(properties: tuple[tuple[str, Any], ...], types: tuple[type, ...]) -> str:
-    """Their canonical JSON; most messages of a rule have the same, or one of few. By type too: True equals 1."""
+    """The canonical JSON of properties; cached, because most messages of a rule have the same.
+
+    Types are part of the cache key, because True equals 1.
+    """
     return check_properties(dict(properties)) if properties else NO_PROPERTIES
 
 
 def value_of(name: str, kind: str | None, text: str, target: Target) -> Any:
-    """A property as JSON keeps it: truth values and whole numbers as such, all else in its canonical form."""
+    """A property as JSON: booleans and integers as such, everything else in canonical form."""
     if kind is None:
         kind = next((planned.type for planned in target.properties if planned.name == name), "string")
     if kind == "boolean":
@@ -207,12 +210,12 @@ def value_of(name: str, kind: str | None, text: str, target: Target) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """The canonical form of a property's value: what a slice is known by."""
+    """The canonical form of a property's value, which identifies a slice."""
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
 def inherited(target: Target, trigger: Mapping[str, Any], properties: Mapping[str, Any]) -> Properties:
-    """What a new message takes over from the one that caused it, unless it is set."""
+    """The properties that a new message inherits from its cause, unless they are set."""
     return {
         planned.name: trigger[planned.name]
         for planned in target.properties
@@ -225,7 +228,7 @@ def stored(properties: str) -> Properties:
 
 
 def settable(target: Target, properties: Mapping[str, Any]) -> Properties:
-    """Of the properties of a message those that a sender may set: the others are set and computed once more."""
+    """The properties of a message that a sender may set; fixed ones are computed again."""
     fixed = {planned.name for planned in target.properties if planned.fixed}
     return {name: value for name, value in properties.items() if name not in fixed | RESERVED}
 
@@ -240,7 +243,7 @@ def _refused(target: Target, candidate: Candidate) -> Failure | None:
 
 
 def _delay(plan: Plan, properties: Mapping[str, Any]) -> int | Failure:
-    """How long a message stays in an echo queue."""
+    """The delay of a message in an echo queue."""
     goal = properties.get("target")
     if not isinstance(goal, str) or (plan.known and goal not in plan.known):
         return Failure("application", "PR0004", f"an echo queue needs the property target, a queue; it is {goal!r}")

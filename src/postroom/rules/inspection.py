@@ -1,4 +1,4 @@
-"""Looking at a rule: what it became."""
+"""Inspecting a rule: how it is executed."""
 
 from __future__ import annotations
 
@@ -70,5 +70,5 @@ def _watched(program: Program, rule: RuleDefinition) -> tuple[str, ...]:
 
 
 def _query(plan: QueuePlan, rule: str) -> str:
-    """The query that evaluates a rule, with others of its queue."""
+    """The query that evaluates a rule, together with others of its queue."""
     return plan.query_of(plan.rules.index(rule)).text

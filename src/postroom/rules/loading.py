@@ -58,7 +58,7 @@ class RuleLanguage:
 
 @dataclass(frozen=True)
 class Modules:
-    """The modules that the files of one load are."""
+    """The modules in the files of one load."""
 
     definitions: tuple[AnyDefinition, ...]
 
@@ -96,14 +96,14 @@ def _definitions(file: Path) -> Iterator[AnyDefinition]:
 
 
 def _with_files(queue: QueueDefinition, folder: Path) -> QueueDefinition:
-    """A queue with what its files say. Nothing is read for an extension that nobody knows: a check tells that first."""
+    """A queue with the contents of its files. Files of unknown extensions are not read; a check reports them first."""
     if any(policy.extension not in EXTENSIONS for policy in queue.policies):
         return queue
     return _with_interface(_with_schema(queue, folder), folder)
 
 
 def _with_schema(definition: QueueDefinition, folder: Path) -> QueueDefinition:
-    """A queue with the text of its schema: the room must not depend on a file that may change or go."""
+    """A queue with the text of its schema, copied because the file may change or go."""
     if definition.schema is None:
         return definition
     file = folder / definition.schema
@@ -116,7 +116,7 @@ def _with_schema(definition: QueueDefinition, folder: Path) -> QueueDefinition:
 
 
 def _with_interface(definition: QueueDefinition, folder: Path) -> QueueDefinition:
-    """A queue with the texts of its interface and its policies."""
+    """A queue with the texts of its WSDL and policies."""
     try:
         if definition.interface is not None and is_wsdl(definition.interface):
             file = folder / definition.interface
@@ -132,7 +132,7 @@ def _with_interface(definition: QueueDefinition, folder: Path) -> QueueDefinitio
 
 
 def _as_files(queue: QueueDefinition, named: dict[str, str]) -> tuple[QueueDefinition, dict[str, bytes]]:
-    """A queue whose interface and policies are files of its own name, or of another's that has the same; and these."""
+    """A queue that refers to WSDL and policy files by name, and these files; equal files are shared."""
     files: dict[str, bytes] = {}
     if queue.interface_text is not None:
         name = named.setdefault(queue.interface_text, f"{queue.name}.wsdl")

@@ -1,7 +1,7 @@
-"""Messages that come from outside through a gateway, and error messages of what happens there.
+"""Messages from gateways, and error messages of gateways.
 
-Errors go up the same ladder of error queues as those of rules: of the rule that made the message, of its queue, of the
-module, of the system.
+Errors use the same error queues as those of rules: of the rule that made the message, of its queue, of the module, of
+the system.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Outside:
     def entered(
         self, tx: Transaction, queue: Queue, arrived: Sequence[tuple[Draft, Mapping[str, Any]]]
     ) -> list[Put | EntryRefused]:
-        """Messages as they enter a queue, each with what the system knows: its sender, the connection it came by."""
+        """Admit messages from a gateway, with system properties: the sender, the connection."""
         candidates = [
             Candidate(Document(0, draft.format, draft.type, draft.body), entries.stored(draft.properties), system)
             for draft, system in arrived
@@ -46,7 +46,8 @@ class Outside:
     def failed(
         self, tx: Transaction, failure: Failure, queue: str, document: Document, properties: Mapping[str, Any]
     ) -> Put:
-        """The error message in the most specific queue that can take it; ``document`` is what failed, in ``queue``."""
+        """The error message for the most specific queue that accepts it; ``document`` is the failed message, in
+        ``queue``."""
         depth = properties.get("errors", 0)
         depth = (max(depth, 0) if type(depth) is int else 0) + 1
         rule = properties.get("rule")

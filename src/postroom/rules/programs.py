@@ -1,4 +1,4 @@
-"""The program in force: read from the store, and compiled when rules are to be evaluated, once for each version."""
+"""The program in force: read from the store, and compiled on demand, once for each version."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Programs:
         self._read: tuple[int, Program] | None = None
 
     def program(self, tx: Transaction) -> Program:
-        """The definitions; nothing is compiled."""
+        """The definitions, not compiled."""
         version, known = tx.definitions.version(), self._read
         if known is not None and known[0] == version:
             return known[1]
@@ -36,7 +36,7 @@ class Programs:
         return program
 
     def plan(self, tx: Transaction) -> Plan:
-        """The definitions as they are evaluated."""
+        """The compiled definitions."""
         version = tx.definitions.version()
         if self._plan is None or self._plan.version != version:
             plan = planned(tx, self.program(tx), version, self._mark)
@@ -62,7 +62,7 @@ def planned(tx: Transaction, program: Program, version: int, mark: str, filled: 
 
 
 def masters(tx: Transaction) -> dict[str, str]:
-    """The master data of each collection, as one document of documents."""
+    """The master data of each collection, as one document."""
     return {
         master.name: f"<c>{''.join(f'<d>{without_declaration(text)}</d>' for text in master.body['documents'])}</c>"
         for master in tx.definitions.of_kind(COLLECTION)
@@ -70,5 +70,5 @@ def masters(tx: Transaction) -> dict[str, str]:
 
 
 def _known(tx: Transaction) -> frozenset[str]:
-    """Every queue that a rule may send to; what it sends to the state of aborted spheres is a vote."""
+    """Every queue that a rule may send to; a message for the state of aborted spheres is a vote."""
     return frozenset(tx.queues.open_names()) | {ABORTING}

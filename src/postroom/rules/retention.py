@@ -1,4 +1,4 @@
-"""How long messages stay: as long as a slice holds them. What holds a message, what a slice contains, what may go."""
+"""Retention of messages: they stay as long as a slice holds them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from postroom.store.kernel.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """Why a message is still there."""
+    """Why a message is still stored."""
 
     key: str
     queue: str
@@ -29,7 +29,7 @@ class Retained:
 
     @property
     def removable(self) -> bool:
-        """Whether the next sweep removes it."""
+        """Whether the next sweep deletes it."""
         return self.processed and not (self.held_by or self.keeps or self.answers)
 
     def as_dict(self) -> dict[str, Any]:
@@ -41,7 +41,7 @@ class Retained:
 
 
 def why(store: Store, key: str) -> Retained:
-    """What holds a message: slices, its queue, a request that it answers."""
+    """What keeps a message: slices, its queue, a request that it answers."""
 
     def work(tx: Transaction) -> Retained:
         number = key_number(key)
@@ -72,7 +72,7 @@ def slice(store: Store, programs: Programs, slicing: str, key: str) -> list[Mess
 
 
 def sweep(store: Store, programs: Programs) -> int:
-    """Remove every message that is processed and that nothing holds; answers with how many went."""
+    """Delete every processed message that nothing keeps; returns how many."""
     removed = 0
     while True:
         gone = store.transact("sweep", lambda tx: tx.retention.sweep(_unsliced(tx, programs), SWEEP_MESSAGES))
@@ -82,12 +82,12 @@ def sweep(store: Store, programs: Programs) -> int:
 
 
 def sweepable(store: Store, programs: Programs) -> int:
-    """How many messages a sweep would remove."""
+    """How many messages a sweep would delete."""
     return store.read(lambda tx: tx.retention.sweepable(_unsliced_queues(tx, programs)))
 
 
 def _unsliced(tx: Transaction, programs: Programs) -> list[Queue]:
-    """Queues that keep by slices and have none: every processed message may go."""
+    """Queues that keep by slices and have no slicing: every processed message may be deleted."""
     return [tx.queues.locked(queue.id) for queue in _unsliced_queues(tx, programs)]
 
 
@@ -99,7 +99,7 @@ def _unsliced_queues(tx: Transaction, programs: Programs) -> list[Queue]:
 
 
 def _asked(tx: Transaction, programs: Programs) -> set[str]:
-    """The queues that are asked, when their time has come, whether something came that messages wait for."""
+    """The queues of expected messages, which waiting rules look into when their time is over."""
     plan, names = programs.plan(tx), set[str]()
     for due, absence in plan.absences.items():
         states = [tx.queues.named_to_read(name) for name in (absence.waiting, due)]

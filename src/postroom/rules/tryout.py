@@ -1,6 +1,7 @@
-"""The dry run: what proposed rules would have done with the messages that are stored. Nothing is changed.
+"""The dry run: what proposed rules would do with stored messages.
 
-Each message is looked at alone, against the sets as they are now; a changed program is compiled like a loaded one.
+Changes nothing. Each message is evaluated alone, against the current sets; the proposed program is compiled like a
+loaded one.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from postroom.store.kernel.transaction import Transaction
 
 
 def tried_alone(store: Store, programs: Programs, queue: str, draft: Draft) -> Tried | None:
-    """What the rules in force would do with a message if it were sent to a queue now; None if no rule watches it."""
+    """What the rules in force would do with a message if it were sent now; None if no rule reads the queue."""
 
     def work(tx: Transaction) -> tuple[Plan, list[Arrival], Any]:
         plan = programs.plan(tx)
@@ -46,7 +47,7 @@ def tried_alone(store: Store, programs: Programs, queue: str, draft: Draft) -> T
 
 
 def tried(store: Store, proposed: Sequence[AnyDefinition], since: datetime | None) -> Iterator[Tried]:
-    """Every stored message that the proposed rules watch, oldest first, with what they would do."""
+    """Every stored message that the proposed rules read, oldest first, with what they would do."""
 
     def work(tx: Transaction) -> tuple[Plan, list[Stored]]:
         program = catalog.check(tx, proposed)

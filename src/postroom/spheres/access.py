@@ -16,34 +16,34 @@ Within = Callable[[Transaction, Callable[[], Message | None]], None]
 
 class QueueAccess(Protocol):
     def find(self, tx: Transaction, queue: tuple[str, ...]) -> Queue:
-        """The one queue that a reference means, locked; also if it takes nothing now."""
+        """The one queue of a reference, locked, even if on hold."""
 
     def box(self, tx: Transaction, station: str) -> Queue:
         """The mailbox of a station, locked."""
 
     def recipient(self, tx: Transaction, name: tuple[str, ...]) -> str:
-        """The name of the queue that a reference, or a station's name, stands for."""
+        """The name of the queue for a reference or a station's name."""
 
     def reach(self, tx: Transaction, name: str) -> Queue:
-        """The queue of a name, which is a sphere's to use, locked; and it takes messages now."""
+        """The queue of a name for use by a sphere, locked; raises if it accepts no messages now."""
 
     def check(self, tx: Transaction, target: Queue, draft: Draft) -> None:
-        """Refuse what the queue will never take."""
+        """Raise for a draft that the queue would never accept."""
 
     def put(self, tx: Transaction, target: Queue, draft: Draft, cause: int | None = None) -> int:
-        """Store a new message in a queue that was reached; answers with its key."""
+        """Store a new message in a queue; returns its key."""
 
     def receive(self, queue: tuple[str, ...], wait: float | None, within: Within) -> Message | None:
-        """Take the next message of a queue or level, in one commit with what ``within`` does to it."""
+        """Receive the next message of a queue or level, in one commit with what ``within`` does."""
 
     def works_on(self, target: Queue) -> bool:
-        """Whether what enters a queue is worked on, so that a message cannot be moved there as it is."""
+        """Whether the messages of a queue are processed by the engine, so that they cannot be moved there unchanged."""
 
     def withdraw(self, tx: Transaction, queue: Queue, stored: Stored) -> None:
-        """Let a message disappear that nobody has taken."""
+        """Remove an unread message."""
 
     def recall(self, sphere: str, node: str) -> list[MadeAfar] | str:
-        """Withdraw at another node what was made there in a failed sphere, in a commit of that node.
+        """At another node, withdraw what was made there in a failed sphere, in a commit of that node.
 
-        Answers with all that was made there, or with why the node cannot do it now. Doing it again changes nothing.
+        Returns all that was made there, or why the node cannot do it now. Idempotent.
         """

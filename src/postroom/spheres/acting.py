@@ -1,4 +1,4 @@
-"""What the owner of a sphere and recipients that have joined can do: receive, require, enlist databases."""
+"""What the owner of a sphere and joined recipients can do: receive, require, enlist databases."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from postroom.store.kernel.transaction import Transaction
 
 @check_methods
 class Acting(Sender):
-    """What is done here shares the outcome of the sphere."""
+    """Operations that share the outcome of the sphere."""
 
     _participants: list[Participant]
 
@@ -54,7 +54,7 @@ class Acting(Sender):
         """Succeed only if recipients, by queue or station, acknowledge in time that they have received or processed
         theirs.
 
-        All of them must, or ``at_least`` so many. The time counts from this call, or from a later send.
+        All of them must, or ``at_least`` so many. The time starts with this call, or with a later send.
         """
         if not recipients:
             raise ArgumentInvalid(argument="recipients", why="name at least one queue")
@@ -90,7 +90,7 @@ class Acting(Sender):
     # --- two phases ---
 
     def _shares(self) -> list[Share]:
-        """The shares of databases: what each calls its own, and where it is."""
+        """The databases' branches: name and place of each."""
         shares = map(share_of, self._participants)
         return [share for share in shares if share is not None]
 

@@ -1,10 +1,10 @@
 """Detached compensation: an engine that finds spheres whose owner has ended, and undoes what they did.
 
 An owner has ended if its process or thread is known to be gone, or if its heartbeat has not changed for a check
-interval; for several intervals if its thread is known to run, because a long call in C stops its heartbeat, too. Clocks
-of other machines are not compared. The engine writes at every check: if the store makes it wait, owners could not write
-their heartbeats either, and get a new interval. Any number of engines may run, because a token moves once. What is
-withdrawn and what is sent is decided in ``outcome.py``.
+interval; for several intervals if its thread is known to run, because a long call in C stops heartbeats, too. Clocks of
+machines are not compared. The engine writes at every check: if that blocks, owners could not write heartbeats either,
+and get a new interval. Several engines may run, because a token moves only once. ``outcome.py`` decides what is
+withdrawn and sent.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class _Seen:
-    """A heartbeat, and since when nothing else was seen."""
+    """A heartbeat count, and since when it has not changed."""
 
     count: int | None
     since: float
@@ -91,7 +91,10 @@ class Compensator:
         self._stop = threading.Event()
 
     def announce(self) -> None:
-        """Refuse an interval that is too short for an active sphere; new spheres need a faster heartbeat than it."""
+        """Announce the check interval: new spheres need a faster heartbeat.
+
+        Raises if it is too short for an active one.
+        """
         microseconds = in_microseconds(self._check)
 
         def work(tx: Transaction) -> None:
@@ -103,7 +106,7 @@ class Compensator:
         self._announced = True
 
     def _fits(self, tx: Transaction) -> bool:
-        """Refuse an interval that is too short for a sphere that is active; True if it is the one that is announced."""
+        """Raise if the interval is too short for an active sphere; True if it is the announced one."""
         microseconds = in_microseconds(self._check)
         heartbeat, sphere = _slowest(tx)
         if heartbeat >= microseconds:
@@ -111,11 +114,11 @@ class Compensator:
         return tx.spheres.announced() == microseconds
 
     def stop(self) -> None:
-        """Let ``run`` end after its current check."""
+        """End ``run`` after its current check."""
         self._stop.set()
 
     def run(self) -> Checked:
-        """Check until stopped; spheres that others abort meanwhile are undone immediately."""
+        """Check until stopped; spheres that others abort are undone immediately."""
         self.announce()
         total = Checked()
         with self._store.waiter() as waiter:
@@ -159,7 +162,7 @@ class Compensator:
             thread.join()
 
     def _run_quietly(self) -> None:
-        """A store that is gone stops whoever runs beside, and says why there."""
+        """Run; if the store is lost, end silently, because the main thread reports it."""
         while not self._stop.is_set() and not self._store.stopped:
             try:
                 self.run()
@@ -197,7 +200,7 @@ class Compensator:
         return checked
 
     def _write(self) -> None:
-        """See how long a write takes. If it took long, others could not beat: what was seen does not count."""
+        """Time a write. If it took long, others could not write heartbeats either, so observations are discarded."""
         begun = monotonic()
         microseconds, announced = in_microseconds(self._check), self._announced
         self._store.transact("check", lambda tx: tx.spheres.announce(microseconds, binding=announced))
@@ -205,7 +208,7 @@ class Compensator:
             self._seen.clear()
 
     def _has_ended(self, owner: str, beat: Beat | None, now: float, checked: Checked) -> str | None:
-        """How an owner has come to its end, as far as it can be known; None if it lives, or may live."""
+        """How an owner is known to have ended; None if it lives, or may live."""
         lives = is_alive(owner)
         if lives is False:
             return "has ended"
@@ -252,7 +255,7 @@ class Compensator:
         checked.doubtful += done is None
 
     def _abort_failed(self, checked: Checked) -> None:
-        """Spheres whose conditions cannot be met any more, and commits that nobody ends in time."""
+        """Abort spheres whose conditions cannot be met any more, and overdue commits."""
         grace = in_microseconds(self._check)
 
         def look(tx: Transaction) -> list[tuple[str, str]]:
@@ -266,7 +269,7 @@ class Compensator:
             checked.aborted += state in (ACTIVE, COMMITTING)
 
     def _finish(self, checked: Checked) -> Checked:
-        """Undo what the spheres in ABORTING did; each is one transaction."""
+        """Undo spheres in state ABORTING, each in one transaction."""
         checked.parked = 0
         after = 0
         while page := self._store.read(partial(_aborting, after=after)):
@@ -278,14 +281,14 @@ class Compensator:
         return checked
 
     def _tidy(self, watched: set[str], beats: dict[str, Beat]) -> None:
-        """Heartbeats of those who have ended and own nothing."""
+        """Remove heartbeats of owners that have ended and own nothing."""
         gone = [beat.key for owner, beat in beats.items() if owner not in watched and is_alive(owner) is False]
         if gone:
             self._store.transact("heartbeat", lambda tx: still(tx, gone))
 
 
 def _alive_and_active(tx: Transaction) -> tuple[dict[str, int], dict[str, Beat], list[tuple[str, str, int]]]:
-    """Who owns spheres that are not decided, every heartbeat, and who takes part in other's spheres."""
+    """The owners of undecided spheres, all heartbeats, and the participants of others' spheres."""
     owners = tx.spheres.owners(ACTIVE)
     for owner, count in tx.spheres.owners(COMMITTING).items():
         owners[owner] = owners.get(owner, 0) + count
@@ -293,7 +296,7 @@ def _alive_and_active(tx: Transaction) -> tuple[dict[str, int], dict[str, Beat],
 
 
 def _slowest(tx: Transaction) -> tuple[int, str]:
-    """The slowest heartbeat that an undecided sphere depends on, and the sphere; 0 if there is none."""
+    """The slowest heartbeat of an undecided sphere, and the sphere; 0 if there is none."""
     spheres = [slow for state in (ACTIVE, COMMITTING) if (slow := tx.spheres.slowest(state)) is not None]
     parts = [part for state in (ACTIVE, COMMITTING) for part in tx.spheres.part_owners(state)]
     heartbeats = [(heartbeat, id) for id, heartbeat in spheres] + [(heartbeat, id) for _, id, heartbeat in parts]

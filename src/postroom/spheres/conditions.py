@@ -20,7 +20,7 @@ def failed(tx: Transaction, id: str) -> str | None:
 
 
 def fulfilled(tx: Transaction, id: str) -> bool:
-    """Whether every requirement is met, and everyone who takes part is done."""
+    """Whether every condition is met, and every participant is done."""
     if not all(part.done for part in tx.spheres.parts(id)):
         return False
     requirements = tx.spheres.requirements(id)

@@ -31,7 +31,7 @@ _serial = count(1)
 
 
 class Heart:
-    """That of one thread, and the spheres that depend on it."""
+    """The heartbeat of one thread, and the spheres that depend on it."""
 
     def __init__(self) -> None:
         self.thread = threading.current_thread()
@@ -43,17 +43,17 @@ class Heart:
 
     @property
     def late(self) -> bool:
-        """Whether it must beat before anything new depends on it; if not, the next beat comes in time by itself."""
+        """Whether it must beat before another sphere depends on it; else the next regular beat is in time."""
         return self.beat is None or self.due <= monotonic()
 
     @property
     def pause(self) -> float:
-        """Twice in an interval: one late beat is not yet a death."""
+        """Seconds between beats: two in an interval, so that one late beat does not count as death."""
         return min(self.intervals.values(), default=1.0) / 2
 
 
 class Hearts:
-    """All hearts of one open room."""
+    """The heartbeats of all threads of an open room."""
 
     def __init__(self, store: Store, open: Callable[[], Store]) -> None:
         self._store = store
@@ -67,7 +67,7 @@ class Hearts:
         self._stopped = False
 
     def mine(self) -> Heart:
-        """That of this thread. It begins to beat when something depends on it."""
+        """The heart of this thread. It beats once something depends on it."""
         with self._lock:
             if self._process != os.getpid():  # a child of the one that opened the room
                 self._process, self._hearts, self._beating = os.getpid(), {}, None
@@ -78,7 +78,8 @@ class Hearts:
             return heart
 
     def depend(self, heart: Heart, what: str, seconds: float, *, beaten: bool) -> None:
-        """Something depends on a heart until ``release``; it may have ``beaten`` just now, in the same commit."""
+        """Note that something depends on a heart until ``release``; ``beaten`` if it has just beaten, in the same
+        commit."""
         with self._lock:
             heart.intervals[what] = seconds
             next = monotonic() + heart.pause
@@ -95,15 +96,15 @@ class Hearts:
             heart.intervals.pop(what, None)
 
     def give_up(self, heart: Heart, sphere: str) -> None:
-        """An owner has let its sphere go without an end: it is aborted with the next beat.
+        """The owner dropped its sphere without ending it: abort it with the next beat.
 
-        The garbage collector may call this anywhere, also in a thread that holds the lock: it must do without.
+        The garbage collector may call this in a thread that holds the lock, so it must not take it.
         """
         if sphere in heart.intervals:
             heart.given_up.add(sphere)
 
     def stop(self) -> None:
-        """Beat no more. Who has no heartbeat in ALIVE.Q owns nothing any more, though its thread lives."""
+        """Stop all beats. A thread without a heartbeat in ALIVE.Q owns nothing, even if it lives."""
         with self._lock:
             self._stopped = True
             beating = self._beating
@@ -128,7 +129,7 @@ class Hearts:
             own.close()
 
     def _beat(self, own: Store | None, due: list[Heart]) -> Store | None:
-        """Beat, over a connection that is made when it is needed; answers with it."""
+        """Write the due beats over a connection made on demand; returns it."""
         try:
             if own is None or own.stopped:
                 own = self._open()
@@ -155,7 +156,7 @@ class Hearts:
             return pause
 
     def _due(self) -> list[Heart] | None:
-        """The hearts that beat now; None if nothing depends on any, and then the thread ends."""
+        """The hearts that are due; None if nothing depends on any, which ends the thread."""
         with self._lock:
             living = self._living()
             if not living:
@@ -168,7 +169,7 @@ class Hearts:
             return due
 
     def _living(self) -> list[Heart]:
-        """Those something depends on and whose thread lives; what others own is left to the compensation engine."""
+        """The hearts of live threads with dependants; other spheres are left to the compensation engine."""
         dead = [ident for ident, heart in self._hearts.items() if not heart.thread.is_alive()]
         for ident in dead:
             del self._hearts[ident]
@@ -181,14 +182,14 @@ def check_seconds(argument: str, seconds: float, least: float = 0) -> None:
 
 
 def check_heartbeat(tx: Transaction, microseconds: int) -> None:
-    """Refuse a heartbeat that is slower than whoever looks for it."""
+    """Raise if a heartbeat is slower than the check interval."""
     check = tx.spheres.announced() or in_microseconds(CHECK_SECONDS)
     if microseconds >= check:
         raise HeartbeatTooSlow(heartbeat=microseconds / 1_000_000, check=check / 1_000_000)
 
 
 def beat(tx: Transaction, hearts: Iterable[Heart]) -> None:
-    """One beat of each heart. Its message is put into ALIVE.Q with the first."""
+    """Beat each heart. The first beat puts its message into ALIVE.Q."""
     for heart in hearts:
         stored = None if heart.beat is None else tx.messages.find(heart.beat)
         # The key of a beat that was rolled back may be another's now.
@@ -199,7 +200,7 @@ def beat(tx: Transaction, hearts: Iterable[Heart]) -> None:
 
 
 def still(tx: Transaction, beats: Iterable[int]) -> None:
-    """Take heartbeats of those who have ended, or own nothing any more, out of ALIVE.Q."""
+    """Remove hearts of threads that have ended, or own nothing, from ALIVE.Q."""
     alive = tx.queues.own(ALIVE_QUEUE, ALIVE, Keep.NOTHING)
     for stored in tx.messages.find_many(list(beats)).values():
         tx.messages.remove(alive, stored, "discard")

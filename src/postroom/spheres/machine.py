@@ -28,7 +28,7 @@ from postroom.store.kernel.transaction import Transaction
 
 @check_methods
 class MachineHandle:
-    """A machine of a room: each call is one transaction."""
+    """A state machine of a room: each call is one transaction."""
 
     def __init__(self, store: Store, machine: Machine) -> None:
         self._store = store
@@ -36,12 +36,12 @@ class MachineHandle:
         store.transact("machine", machine.prepare)
 
     def start(self, entity: str) -> None:
-        """A new entity in the first state."""
+        """Create an entity in the first state."""
         check_id("entity", entity)
         self._store.transact("machine", lambda tx: self._machine.start(tx, entity))
 
     def move(self, entity: str, state: str, reason: str | None = None) -> str:
-        """Move an entity to another state, if there is a transition; returns the state before."""
+        """Move an entity to another state; raises without such a transition; returns the previous state."""
         check_id("entity", entity)
         if reason is not None:
             check_reason(reason)
@@ -66,7 +66,7 @@ class MachineHandle:
 
 
 def made(states: Sequence[str], transitions: Iterable[tuple[str, str]]) -> Machine:
-    """A checked machine. Its name is that of its first state, whose queue can belong to no other."""
+    """A checked machine. Its name is that of its first state, whose queue belongs only to it."""
     if isinstance(states, str) or not isinstance(states, Iterable) or not isinstance(transitions, Iterable):
         raise ArgumentInvalid(argument="machine", why="give a list of states and one of pairs of them")
     named, arcs = tuple(states), tuple(transitions)
@@ -98,10 +98,10 @@ def check_reason(reason: str) -> None:
 
 
 def reason_of(error: BaseException) -> str:
-    """The reason that an exception gives."""
+    """The reason in an exception."""
     return clean(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 
 
 def clean(reason: str) -> str:
-    """Any text as a reason that can be stored."""
+    """A reason as text that can be stored."""
     return storable(reason[:REASON_CHARS_MAX])

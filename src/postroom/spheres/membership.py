@@ -75,7 +75,7 @@ class Membership:
         return bind(message, self._store, self._access, self._hearts)
 
     def done(self, heart: Heart, shares: Sequence[Share] = ()) -> None:
-        """Vote yes; ``shares`` are those of databases that follow the sphere's end."""
+        """Vote yes; ``shares`` are branches of databases that follow the sphere's outcome."""
 
         def work(tx: Transaction) -> None:
             outcome.require_state(tx, self.id, ACTIVE, COMMITTING)
@@ -90,7 +90,7 @@ class Membership:
             self._hearts.release(heart, f"{self.id} {self.key}")
 
     def leave(self, heart: Heart, reason: str) -> None:
-        """This recipient has failed, and so has the sphere."""
+        """This recipient has failed, and so does the sphere."""
         try:
             self.abort(reason)
         finally:
@@ -100,7 +100,7 @@ class Membership:
 class Part(Acting):
     """A recipient that has joined. Leaving the ``with`` block votes yes; an exception aborts the sphere.
 
-    It can do what an owner can, send, receive, require and enlist; only the owner commits.
+    It can send, receive, require and enlist like the owner; only the owner commits.
     """
 
     def __init__(self, membership: Membership, store: Store, access: QueueAccess, heart: Heart) -> None:
@@ -123,7 +123,7 @@ class Part(Acting):
         self._membership.leave(self._heart, reason)
 
     def done(self) -> None:
-        """Vote yes. Databases that were enlisted are prepared, and wait for ``follow``."""
+        """Vote yes. Enlisted databases are prepared, and wait for ``follow``."""
         try:
             self._prepare()
         except SphereAborted as refusal:
@@ -132,7 +132,7 @@ class Part(Acting):
         self._membership.done(self._heart, self._shares())
 
     def follow(self, wait: float = COMMIT_SECONDS) -> str:
-        """Wait for the end of the sphere, and let enlisted databases follow it; returns the state of the sphere."""
+        """Wait for the outcome, and end enlisted databases accordingly; returns the state of the sphere."""
         with self._store.waiter() as waiter:
             ends = monotonic() + wait
             while (state := self.state) in (ACTIVE, COMMITTING):
@@ -182,7 +182,7 @@ def bind(message: Message, store: Store, access: QueueAccess, hearts: Hearts) ->
 
 
 def acknowledge(tx: Transaction, message: int, *, processed: bool) -> bool:
-    """Note an acknowledgement; False if no sphere sent the message. A sphere that has ended stays as it is."""
+    """Record an acknowledgement; False if no sphere sent the message. Ended spheres do not change."""
     known = (tx.spheres.processed if processed else tx.spheres.received)([message]) > 0
     if known:
         tx.wake()
@@ -190,7 +190,7 @@ def acknowledge(tx: Transaction, message: int, *, processed: bool) -> bool:
 
 
 def abort(store: Store, access: QueueAccess, id: str, reason: str) -> str:
-    """Abort a sphere and undo what it did; returns the state that it was in."""
+    """Abort a sphere and undo what it did; returns its previous state."""
     check_reason(reason)
     state = store.transact("sphere-aborting", lambda tx: outcome.begin_abort(tx, id, reason))
     if state != COMMITTED:

@@ -1,4 +1,4 @@
-"""The spheres of a room: start one, list and show them, abort them from outside, settle what is in doubt."""
+"""The spheres of a room: start one, list and show them, abort them from outside, settle databases in doubt."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class SphereShown:
 
 @dataclass(frozen=True)
 class SendShown:
-    """One send of a sphere: to whom, and what became of it."""
+    """One send of a sphere: recipient and outcome."""
 
     when: str
     recipient: str
@@ -102,7 +102,7 @@ class SphereTold:
 
 
 class Monitor:
-    """``open`` gives a connection of its own to the same store, for heartbeats: no owner keeps them waiting."""
+    """``open`` makes a separate connection to the same store for heartbeats, so that owners do not block them."""
 
     def __init__(self, store: Store, open: Callable[[], Store], access: QueueAccess) -> None:
         self._store = store
@@ -112,7 +112,7 @@ class Monitor:
     def start(
         self, id: str | None = None, *, heartbeat: float = HEARTBEAT_SECONDS, commit_within: float = COMMIT_SECONDS
     ) -> Sphere:
-        """A new sphere, owned by this thread."""
+        """Start a sphere, owned by this thread."""
         name = token_hex(8) if id is None else id
         check_id("sphere", name)
         check_seconds("heartbeat", heartbeat, HEARTBEAT_SECONDS_MIN)
@@ -174,7 +174,7 @@ class Monitor:
         return self._store.read(lambda tx: _told(tx, id))
 
     def close(self) -> None:
-        """Stop the heartbeats. Spheres that are still open are left to the compensation engine."""
+        """Stop the heartbeats. Open spheres are left to the compensation engine."""
         self._hearts.stop()
 
 

@@ -1,6 +1,7 @@
-"""How a sphere ends. Each function runs within one transaction; the state of the token decides who came first.
+"""How a sphere ends. Each function runs within one transaction; the state of the token decides between concurrent
+calls.
 
-Sends are undone in the reverse order. A message that nobody has received is withdrawn with its compensation; one that
+Sends are undone in the reverse order. An unread message is withdrawn with its compensation; one that
 was received is compensated. Messages that waited for the commit are sent in the commit itself.
 """
 
@@ -42,7 +43,7 @@ Afar = Mapping[str, Sequence[MadeAfar] | str]
 
 
 def locked(tx: Transaction, id: str) -> Token:
-    """The token of a sphere, which nobody else moves before this transaction ends."""
+    """The token of a sphere, locked until this transaction ends."""
     token = tx.tokens.locked(MACHINE, id)
     if token is None:
         raise SphereUnknown(sphere=id)
@@ -50,14 +51,17 @@ def locked(tx: Transaction, id: str) -> Token:
 
 
 def require_state(tx: Transaction, id: str, *states: str) -> Token:
-    """Refuse a late owner: its sphere may have been ended by others. It stays as it is until the transaction ends."""
+    """Raise unless the sphere is in one of these states: others may have ended it.
+
+    Locks it until the transaction ends.
+    """
     token = locked(tx, id)
     _refuse_other(tx, id, token.state, states)
     return token
 
 
 def check_state(tx: Transaction, id: str, *states: str) -> None:
-    """The same for one who only looks."""
+    """Like ``require_state``, without a lock."""
     _refuse_other(tx, id, SPHERES.state(tx, id), states)
 
 
@@ -69,7 +73,10 @@ def _refuse_other(tx: Transaction, id: str, state: str, states: Sequence[str]) -
 
 
 def begin_commit(tx: Transaction, id: str, ends: int, shares: Sequence[Share]) -> bool:
-    """From now on nothing is added; ``shares`` are those of databases. False if others must wait."""
+    """Begin the commit: nothing can be added from now on; ``shares`` are branches of databases.
+
+    False if others must finish first.
+    """
     token = require_state(tx, id, ACTIVE)
     tx.spheres.commit_by(id, ends)
     if shares:
@@ -79,14 +86,15 @@ def begin_commit(tx: Transaction, id: str, ends: int, shares: Sequence[Share]) -
 
 
 def begin_abort(tx: Transaction, id: str, reason: str) -> str:
-    """Decide that a sphere fails, unless its end is decided; answers with the state that it was in."""
+    """Decide that a sphere fails, unless it is decided; returns its previous state."""
     token = locked(tx, id)
     fail(tx, token, reason)
     return token.state
 
 
 def undo(store: Store, id: str, access: QueueAccess, actor: str | None = None) -> bool | None:
-    """Undo all that can be undone now, at other nodes first; False if something is left, None if nothing was."""
+    """Undo all that can be undone now, at other nodes first; False if something is left, None if there was nothing to
+    undo."""
 
     def look(tx: Transaction) -> list[str]:
         held = [queue for name in (ABORTING, UNDO_QUEUE) if (queue := tx.queues.named_to_read(name)) is not None]
@@ -99,9 +107,9 @@ def undo(store: Store, id: str, access: QueueAccess, actor: str | None = None) -
 
 
 def _compensated(tx: Transaction, id: str, access: QueueAccess, afar: Afar) -> bool | None:
-    """Undo what can be undone in this store; a sphere is aborted when nothing is left.
+    """Undo what can be undone in this store; the sphere is ABORTED when nothing is left.
 
-    False if something is, None if the sphere is not to be undone.
+    False if something is, None if it is not to be undone.
     """
     token = locked(tx, id)
     if token.state != ABORTING:
@@ -123,9 +131,9 @@ def _compensated(tx: Transaction, id: str, access: QueueAccess, afar: Afar) -> b
 
 
 def conclude(tx: Transaction, id: str, access: QueueAccess) -> bool:
-    """The point of no return: what waited for the commit is sent, what was for the other case is dropped.
+    """The point of no return: send what waited for the commit, drop what was for an abort.
 
-    False, and nothing happens, if someone has joined who is not done.
+    False, without changes, if a joined recipient is not done.
     """
     token = require_state(tx, id, COMMITTING)
     if not fulfilled(tx, id):
@@ -157,13 +165,13 @@ def conclude(tx: Transaction, id: str, access: QueueAccess) -> bool:
 
 
 def _locked(tx: Transaction, sends: list[Send], *states: str) -> dict[str, Queue]:
-    """Every queue that may be touched."""
+    """Lock every queue that may be changed."""
     names = {name for send in sends for name in (send.recipient, send.target, send.kept) if name is not None}
     return tx.queues.locked_all({*names, UNDO_QUEUE, *states})
 
 
 def _origins(tx: Transaction, sends: list[Send]) -> list[Send]:
-    """The sends, of whatever sphere, that messages came by which go back to their queues."""
+    """The sends, of any sphere, of the messages that go back to their queues."""
     origins = [tx.spheres.origin(send.message) for send in sends if send.moment == RETURN and send.message is not None]
     return [send for send in origins if send is not None]
 
@@ -171,7 +179,7 @@ def _origins(tx: Transaction, sends: list[Send]) -> list[Send]:
 def _undone(
     tx: Transaction, send: Send, messages: dict[int, Stored], queues: dict[str, Queue], access: QueueAccess
 ) -> bool:
-    """Undo one send; False if its compensation must wait."""
+    """Undo one send; False if its compensation has to wait."""
     stored = None if send.remembered is None else messages.get(send.remembered)
     if send.moment == RETURN and send.message is not None:
         _give_back(tx, send.message, messages, queues, access)
@@ -190,7 +198,7 @@ def _undone(
 
 
 def _recalled(tx: Transaction, send: Send, answer: Sequence[MadeAfar] | str | None) -> bool:
-    """Note what became of what was made at another node; False if that is not known."""
+    """Record what became of a send's effects at another node; False if unknown."""
     if answer is None:
         return False
     if send.recipient not in tx.nodes.all():
@@ -213,7 +221,7 @@ def _recalled(tx: Transaction, send: Send, answer: Sequence[MadeAfar] | str | No
 def _taken(
     tx: Transaction, send: Send, messages: Mapping[int, Stored], queues: dict[str, Queue], access: QueueAccess
 ) -> bool:
-    """Whether the recipient has a primary, or a part of it; if not, it has disappeared by now."""
+    """Whether the recipient has the primary message, or a part of it; if not, it is withdrawn now."""
     assert send.message is not None
     stored = messages.get(send.message)
     if stored is None or stored.processed is not None:
@@ -249,9 +257,9 @@ def _delivered(tx: Transaction, send: Send, stored: Stored, queues: dict[str, Qu
 def _give_back(
     tx: Transaction, key: int, messages: dict[int, Stored], queues: dict[str, Queue], access: QueueAccess
 ) -> None:
-    """A message that was received in a sphere is in its place again, unless the sphere that sent it has failed.
+    """Put a message that the sphere received back, unless the sphere that sent it has failed.
 
-    That one has compensated it meanwhile, or left it standing: now both disappear, if nobody has the compensation.
+    In that case the message and its compensation are both removed, if nobody has received the compensation.
     """
     reserved = messages[key]
     queue = queues[reserved.queue]
@@ -274,7 +282,7 @@ def _give_back(
 
 
 def _withdraw_compensation(tx: Transaction, send: Send, queues: dict[str, Queue], access: QueueAccess) -> None:
-    """What undoes a message that nobody has had disappears, unless someone has taken it."""
+    """Remove the compensation of an unread message, unless someone has received the compensation."""
     stored = None if send.remembered is None else tx.messages.find(send.remembered)
     queue = None if stored is None else queues.get(stored.queue)
     if stored is None or queue is None or queue.name != send.target or stored.processed is not None:
@@ -288,7 +296,7 @@ def _withdraw_compensation(tx: Transaction, send: Send, queues: dict[str, Queue]
 def _send_again(
     tx: Transaction, stored: Stored, name: str | None, queues: dict[str, Queue], access: QueueAccess
 ) -> None:
-    """As rooms did that were made before messages could be given back: a new one, which belongs to no sphere."""
+    """Send a new message without a sphere, for messages from older rooms that cannot be put back."""
     assert name is not None, "it was received from somewhere"
     access.put(tx, access.reach(tx, name), unmarked(_said(stored)), stored.cause)
     tx.messages.remove(queues[UNDO_QUEUE], stored, "deliver")
@@ -297,9 +305,9 @@ def _send_again(
 def _forward(
     tx: Transaction, stored: Stored | None, name: str | None, queues: dict[str, Queue], access: QueueAccess
 ) -> int:
-    """A remembered message goes to its queue. Where messages are worked on, it is a new one made of the old.
+    """Send a remembered message to its queue; where the engine processes messages, a new one is made.
 
-    Answers with its key.
+    Returns its key.
     """
     assert stored is not None, "only we take messages from COMP.Q"
     assert name is not None, "and we know what they are for"

@@ -26,7 +26,7 @@ InDoubt = tuple[str, Callable[[], None], Callable[[], None]]
 @runtime_checkable
 class Participant(Protocol):
     def prepare(self) -> None:
-        """Promise to be able to commit and to roll back; whoever cannot raises."""
+        """Promise that commit and rollback will succeed; raises if that is not possible."""
 
     def commit(self) -> None: ...
 
@@ -34,7 +34,7 @@ class Participant(Protocol):
 
 
 class Share(NamedTuple):
-    """What a database calls its share of a sphere, and where it is, as it may be shown."""
+    """A database's branch of a sphere: its name, and its place without passwords."""
 
     branch: str
     place: str
@@ -72,13 +72,13 @@ class TwoPhaseConnection:
 
 
 def _is_idle(connection: Any) -> bool:
-    """Whether a connection has no transaction: after a failure, the database itself has answered and ended it."""
+    """Whether a connection has no transaction: after an error, the database itself has ended it."""
     info = getattr(connection, "info", None)
     return bool(getattr(info, "transaction_status", None) == 0)  # as in libpq: 0 is idle
 
 
 class Session:
-    """A SQLAlchemy session. With ``twophase=True`` it is prepared; without, it can only promise by its flush."""
+    """A SQLAlchemy session. With ``twophase=True`` it is prepared; without, its flush is all it can promise."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
@@ -128,7 +128,7 @@ class DataManager:
 
 
 def share_of(participant: Participant) -> Share | None:
-    """The share of a participant that has a name for it."""
+    """The branch of a participant, if it has a name."""
     branch = getattr(participant, "branch", None)
     return (
         None if branch is None else Share(str(branch), str(getattr(participant, "place", type(participant).__name__)))
@@ -136,7 +136,7 @@ def share_of(participant: Participant) -> Share | None:
 
 
 def place_of(thing: Any) -> str:
-    """Which database something leads to, without any password."""
+    """The database of a connection, without a password."""
     engine = thing.get_bind() if hasattr(thing, "get_bind") else thing
     if hasattr(engine, "url"):
         return str(engine.url.render_as_string(hide_password=True)).partition("?")[0]
@@ -147,7 +147,7 @@ def place_of(thing: Any) -> str:
 
 
 def adapted(thing: Any) -> Participant:
-    """Whatever was enlisted, as a participant of a sphere."""
+    """Wrap what was enlisted as a participant."""
     if hasattr(thing, "tpc_vote"):
         return DataManager(thing)
     if hasattr(thing, "tpc_begin"):
@@ -164,7 +164,7 @@ def adapted(thing: Any) -> Participant:
 
 
 def in_doubt(thing: Any) -> list[InDoubt]:
-    """What someone has prepared and not ended."""
+    """The prepared transactions of a database."""
     if hasattr(thing, "tpc_recover") and hasattr(thing, "tpc_commit"):
         return _of_connection(thing)
     if hasattr(thing, "connect") and hasattr(thing, "dialect"):
@@ -179,7 +179,7 @@ def in_doubt(thing: Any) -> list[InDoubt]:
 
 
 def can_tell(thing: Any) -> bool:
-    """Whether a connection that is to be enlisted can say what it has in doubt."""
+    """Whether a connection can list its transactions in doubt."""
     return hasattr(thing, "tpc_recover") and hasattr(thing, "tpc_begin")
 
 

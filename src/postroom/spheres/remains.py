@@ -1,4 +1,4 @@
-"""What an aborted sphere could not undo is named, in the sphere's sends and in an error message."""
+"""Names what an aborted sphere could not undo, in its sends and in an error message."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from postroom.store.tables.spheres import NODE, STANDS, Send
 
 
 def name_remains(tx: Transaction, id: str, errors: Queue | None) -> None:
-    """Say of each message that the engine made and nobody undoes, and of each command that has run, that it stands.
+    """Record each message that the engine made and nobody undoes, and each command that has run.
 
-    ``sphere show`` tells it, and an error message in the queue for errors, which is locked if it is there.
+    ``sphere show`` lists them, and an error message in the queue for errors, which is locked if it exists.
     """
     sends = tx.spheres.sends(id)
     remains = [(send, _standing(send)) for send in sends if send.maker is not None and send.outcome == STANDS]
@@ -34,7 +34,7 @@ def _lost(send: Send) -> str:
 
 
 def _followed_by_commands(tx: Transaction, id: str, sends: list[Send]) -> list[Send]:
-    """Those that filled an empty queue whose command has been run since."""
+    """The sends to an empty queue whose command has run since."""
     now = [send for send in sends if send.moment == "now" and send.message is not None]
     queues = {send.recipient: tx.queues.named_to_read(send.recipient) for send in now}
     watched = [send for send in now if (queue := queues[send.recipient]) is not None and queue.command is not None]

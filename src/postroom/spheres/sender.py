@@ -18,7 +18,7 @@ from postroom.store.kernel.transaction import Transaction
 
 
 class Writer(Protocol):
-    """A station whose password was checked."""
+    """A station that was authenticated."""
 
     @property
     def name(self) -> str: ...
@@ -26,7 +26,7 @@ class Writer(Protocol):
 
 @check_methods
 class Sender:
-    """May send while the sphere is in one of some states."""
+    """Can send while the sphere is in one of some states."""
 
     def __init__(
         self, store: Store, access: QueueAccess, id: str, states: Sequence[str], cause: int | None = None

@@ -1,4 +1,4 @@
-"""Sending in a sphere: a message now, or when the outcome is known, and what undoes it."""
+"""Sending in a sphere: now, or when the outcome is known; with the compensation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Compensation:
 
 @dataclass(frozen=True)
 class SphereSent:
-    """The keys that a send of a sphere has stored."""
+    """The keys of the messages that a send has stored."""
 
     key: str | None  # of the message, if it was sent at once
     remembered: str | None  # the key of what waits in COMP.Q
@@ -118,7 +118,7 @@ def send(tx: Transaction, id: str, order: Order, access: QueueAccess) -> SphereS
 
 
 def note_received(tx: Transaction, id: str, message: Message) -> None:
-    """Note that the sphere has received a message: if the sphere fails, it goes back to its place."""
+    """Record that the sphere has received a message: if the sphere fails, it goes back to its place."""
     queue = tx.queues.named_to_read(message.queue)
     assert queue is not None, "it was received from there"
     key = key_number(message.key)

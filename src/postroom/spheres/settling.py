@@ -1,4 +1,4 @@
-"""Settling: databases that have prepared their share and wait for the outcome of a sphere follow the sphere's token."""
+"""Settling: prepared transactions of databases are ended by the state of their sphere's token."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from postroom.store.tables.spheres import ABORTED, ABORTING, COMMITTED
 
 
 def settle(store: Store, participant: Any, *, living: bool = True) -> dict[str, str]:
-    """End what a participant has in doubt, by the state of each sphere's token; answers with what became of which.
+    """End the prepared transactions of a participant by the state of each sphere's token; returns the outcomes.
 
-    A sphere whose end is not decided is left alone: its owner may live. What is not ours is left alone, too; and what
-    the owner of a committed sphere is about to end itself, unless ``living`` owners are to be helped.
+    Undecided spheres are left alone, because their owner may live. So are transactions that are not ours, and those
+    that the live owner of a committed sphere ends itself, unless ``living``.
     """
     settled: dict[str, str] = {}
     refused: dict[str, Exception] = {}
@@ -45,7 +45,7 @@ def settle(store: Store, participant: Any, *, living: bool = True) -> dict[str, 
 
 
 def _forget_what_never_was(store: Store, place: str, doubtful: set[str], *, living: bool) -> None:
-    """Shares of this database that it has not prepared, or has ended: of spheres that are over, nothing is in doubt."""
+    """Forget branches of ended spheres that this database did not prepare, or has ended: they are not in doubt."""
 
     def work(tx: Transaction) -> list[str]:
         known = [share for share in tx.spheres.in_doubt() if share.place == place and share.branch not in doubtful]
@@ -61,6 +61,6 @@ def _decided(tx: Transaction, branch: str) -> tuple[str | None, str | None, str]
 
 
 def forget(store: Store, branches: Sequence[str]) -> None:
-    """Forget shares of databases that have ended."""
+    """Forget branches that have ended."""
     if branches:
         store.transact("settle", lambda tx: tx.spheres.forget_branches(branches))

@@ -1,7 +1,7 @@
 """A sphere, for its owner.
 
-Leaving the ``with`` block commits, an exception aborts. If others have ended the sphere meanwhile, the next call says
-so and changes nothing.
+Leaving the ``with`` block commits, an exception aborts. If others have ended the sphere meanwhile, the next call raises
+and changes nothing.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Sphere(Acting):
     # --- its end ---
 
     def commit(self) -> None:
-        """Commit: wait for the conditions, prepare all participants, let everything take effect; or else abort."""
+        """Commit: wait for the conditions, prepare all participants, then make everything final; else abort."""
         if self._lost:
             raise SphereAborted(sphere=self.id, reason="an abort of it has begun")
         shares = self._shares()
@@ -132,7 +132,7 @@ class Sphere(Acting):
         return fulfilled(tx, self.id)
 
     def _conclude(self, ends: float) -> None:
-        """Commit the token. A queue on hold delays it, until the time is up."""
+        """Commit the token. A queue on hold delays it, up to a limit."""
         while True:
             try:
                 if self._store.transact("sphere-committed", lambda tx: outcome.conclude(tx, self.id, self._access)):
@@ -150,7 +150,7 @@ class Sphere(Acting):
             self._store.read(self._look)
 
     def _fail(self, error: BaseException) -> None:
-        """Abort after a commit that failed. If its outcome is unknown, participants stay prepared."""
+        """Abort after a failed commit. If the outcome is unknown, participants stay prepared."""
         if isinstance(error, PostroomError) and error.happened == "unknown":
             return
         self._abort_for(error, error.facts["reason"] if isinstance(error, SphereAborted) else reason_of(error))
@@ -179,7 +179,7 @@ class Sphere(Acting):
         forget(self._store, [share.branch for share in shares])
 
     def _settled(self, participant: Participant) -> bool:
-        """Whether someone else has settled this share meanwhile. They note it a moment after they did."""
+        """Whether someone else has settled this branch. They record it a moment afterwards."""
         branch = getattr(participant, "branch", None)
         ends = monotonic() + SETTLED_SECONDS
         while branch is not None and monotonic() < ends:
@@ -189,7 +189,7 @@ class Sphere(Acting):
         return False
 
     def _lose(self) -> None:
-        """Give the sphere up: it cannot be aborted now, and is aborted with the next heartbeat or later."""
+        """Give up: the sphere cannot be aborted now, and is aborted with the next heartbeat or later."""
         if not self._over:
             self._roll_back()
             self._lost = True

@@ -1,7 +1,7 @@
 """Watched states: a queue gets a message for each entity that enters a state of a machine.
 
-The message says which entity came, from where and why. It is made from the journal, so no entity is missed, and the
-position in the journal is stored in the same commit, so each is told once.
+The message says which entity came, from where and why. It is made from the journal, so no entity is missed; the journal
+position is stored in the same commit, so each is reported once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from postroom.store.tables.tokens import Come, Watch
 
 
 class Watching(Stage):
-    """A stage of the engine. Nothing here runs on Spark."""
+    """A stage of the engine, without Spark."""
 
     def steps(self, turn: Turn) -> Generator[Result] | None:
         due = [watch for watch in turn.store.read(_due) if watch.target not in turn.waiting]
@@ -47,7 +47,7 @@ def _due(tx: Transaction) -> list[Watch]:
 
 
 def _tell(tx: Transaction, turn: Turn, watch: Watch) -> Result:
-    """Tell the next arrivals in a state. Its queue is locked: what has a lower number there is committed."""
+    """Report the next arrivals in a state. The state's queue is locked, so all lower journal numbers are committed."""
     tx.leases.check(LEASE, turn.fence)
     queues = tx.queues.locked_all((watch.state, watch.target, SYSTEM_ERRORS))
     target = queues.get(watch.target)
@@ -62,7 +62,7 @@ def _tell(tx: Transaction, turn: Turn, watch: Watch) -> Result:
 
 
 def _put(tx: Transaction, turn: Turn, target: Queue, come: Come, errors: Queue | None) -> None:
-    """One arrival; if the queue does not take it, because it is a space of another type, an error message says so."""
+    """Put one arrival; if the queue refuses it, because it is a space of another type, put an error message."""
     draft = Draft.of(told(come))
     if not target.admission:
         tx.messages.put(target, draft, come.token)
@@ -78,12 +78,12 @@ def _put(tx: Transaction, turn: Turn, target: Queue, come: Come, errors: Queue |
 
 
 def told(come: Come) -> dict[str, Any]:
-    """An arrival as a message says it."""
+    """The content of the message about an arrival."""
     return {"entity": come.entity, "state": come.state, "before": come.before or "", "reason": come.reason or ""}
 
 
 def watch(store: Store, state: str, target: str, *, wanted: bool) -> None:
-    """Let a queue be told of what comes into a state from now on, or no longer."""
+    """Start or stop reporting arrivals in a state to a queue."""
 
     def work(tx: Transaction) -> None:
         if wanted:
@@ -96,7 +96,7 @@ def watch(store: Store, state: str, target: str, *, wanted: bool) -> None:
 
 
 def follow(store: Store, state: str, wait: float | None) -> Iterator[dict[str, Any]]:
-    """What is in a state, and what comes into it; until nothing has come for ``wait`` seconds."""
+    """The entities in a state, and new arrivals, until none has come for ``wait`` seconds."""
 
     def now(tx: Transaction) -> list[Come]:
         _check_state(tx, state)

@@ -21,7 +21,7 @@ from postroom.store.kernel.transaction import Transaction
 
 
 class FormLanguage:
-    """Trying out procedures needs the network and its interpreter; reading and checking do not."""
+    """Forms as a language. Dry runs need the network and its interpreter; parsing and checking do not."""
 
     suffix = ".form"
     others = ()
@@ -44,7 +44,7 @@ class FormLanguage:
 
 @dataclass(frozen=True)
 class OfficeFiles:
-    """What the files of one load say, and the network that it is for, if there is one."""
+    """The content of the files of one load, with the network, if there is one."""
 
     office: Office
     network: Network | None
@@ -86,7 +86,7 @@ class OfficeFiles:
             yield from counter_tryout.tried(trial.store, kept, forms, trial.since, trial.admit)
 
     def _evaluation(self, trial: Trial) -> Evaluate:
-        """How actions of procedures are worked out: few in a worker, many on Spark."""
+        """How actions of procedures are evaluated: few in a worker, many on Spark."""
         if self.interpreter is not None and self.interpreter.evaluate is not None:
             return self.interpreter.evaluate
         from postroom.stations.procedures.evaluation import evaluate
@@ -96,7 +96,7 @@ class OfficeFiles:
 
 
 class _OfficeLoad(Load):
-    """Types and procedures first. Counters come last: they may take from any queue of the load."""
+    """Types and procedures first, counters last, because these may refer to any queue of the load."""
 
     def __init__(self, office: Office, network: Network | None, terms: Terms) -> None:
         self._office = office

@@ -1,8 +1,8 @@
-"""Files of the form language (.form): types, procedures and counters, read, checked and loaded together.
+"""Files of the form language (.form): types, procedures and counters, parsed, checked and loaded together.
 
-Types are read by ``postroom.stations.forms.reader``, what follows ``procedure`` by
-``postroom.stations.procedures.language``, a line that begins with ``counter`` by
-``postroom.stations.counters.definitions``. Counters are loaded last, as they may need the queues of the load.
+Types are parsed by ``postroom.stations.forms.reader``, ``procedure`` blocks by
+``postroom.stations.procedures.language``, ``counter`` lines by ``postroom.stations.counters.definitions``. Counters are
+loaded last, because they may refer to queues of the load.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from postroom.store.kernel.transaction import Transaction
 
 @dataclass(frozen=True)
 class Office:
-    """What files say: message types, procedures that handle messages of them, counters that they come and go by."""
+    """The content of files: message types, procedures and counters."""
 
     forms: tuple[Form, ...] = ()
     procedures: tuple[Procedure, ...] = ()
@@ -38,14 +38,14 @@ class Office:
         return len(self.forms) + len(self.procedures) + len(self.counters)
 
     def joined(self, more: Office) -> Office:
-        """With what another file says: a name is in one of them."""
+        """Combined with another file; a name may be in only one."""
         both = Office(self.forms + more.forms, self.procedures + more.procedures, self.counters + more.counters)
         refuse_if(twice("type", both.forms) + twice("procedure", both.procedures) + twice("counter", both.counters))
         return both
 
 
 def read(text: str, file: str) -> Office:
-    """All that a file says; each type is checked, procedures and counters are when their types are known."""
+    """Parse a file. Types are checked; procedures and counters later, when their types are known."""
     of_types: list[str] = []
     of_procedures: list[tuple[Position, str]] = []
     counters_read: list[Counter] = []
@@ -65,7 +65,7 @@ def read(text: str, file: str) -> Office:
 
 
 def check(tx: Transaction | None, office: Office) -> None:
-    """What can only be checked where it is to be used: functions, and types that are there already."""
+    """The checks that need the room: functions, and existing types."""
     catalog.check(office.forms)
     for form in office.forms:
         if form.name == ERROR.name and str(form) != str(ERROR):  # errors could not be written any more
@@ -74,7 +74,7 @@ def check(tx: Transaction | None, office: Office) -> None:
 
 
 def check_counters(tx: Transaction | None, office: Office, *, alone: bool) -> None:
-    """Refuse counters that break a rule. Unless they are alone, a queue that is not there may come with them."""
+    """Raise for invalid counters. Unless ``alone``, a missing queue may be in the same load."""
     subject = _with_counters(tx, office)
     if not alone:
         subject = replace(subject, queues={name: queue for name, queue in subject.queues.items() if queue is not None})
@@ -82,7 +82,7 @@ def check_counters(tx: Transaction | None, office: Office, *, alone: bool) -> No
 
 
 def proposed_counters(tx: Transaction, office: Office) -> tuple[list[Kept], dict[str, Edition]]:
-    """The counters of files as they would be, checked, and the types with them."""
+    """The counters after a load, checked, and their types."""
     forms = proposed_forms(tx, office)
     subject = _with_counters(tx, office)
     counters.check(subject)
@@ -90,7 +90,7 @@ def proposed_counters(tx: Transaction, office: Office) -> tuple[list[Kept], dict
 
 
 def _forms(tx: Transaction | None, office: Office) -> dict[str, Form]:
-    """The types as they would be."""
+    """The types after a load."""
     known = {} if tx is None else {name: edition.form for name, edition in Forms().now(tx).items()}
     return {**known, ERROR.name: ERROR, **{form.name: form for form in office.forms}}
 
@@ -102,21 +102,21 @@ def _with_counters(tx: Transaction | None, office: Office) -> counters.Subject:
 
 
 def proposed_forms(tx: Transaction, office: Office) -> dict[str, Edition]:
-    """The types as they would be, checked with all that files say."""
+    """The types after a load, checked with the whole content."""
     check(tx, office)
     version = tx.definitions.version() + 1
     return {**Forms().now(tx), **{form.name: Edition(form, version) for form in (ERROR, *office.forms)}}
 
 
 def definitions(tx: Transaction, version: int | None = None) -> list[Form | Procedure | Counter]:
-    """Everything in force, or at a version, but the system's own type."""
+    """Everything in force, or at a version, except the system's own type."""
     forms = [edition.form for name, edition in catalog.editions(tx, version).items() if name != ERROR.name]
     present = [kept.procedure for kept in procedures.kept(tx, version)]
     return [*forms, *present, *(kept.counter for kept in counters.kept(tx, version))]
 
 
 def load_within(tx: Transaction, office: Office, files: Sequence[str]) -> Loaded:
-    """Add types and procedures, and new versions of them; what is not named stays."""
+    """Add types and procedures, and new versions of them; others stay."""
     check(tx, office)
     forms = list(office.forms)
     if office.procedures and ERROR.name not in [form.name for form in forms]:
@@ -129,5 +129,5 @@ def load_within(tx: Transaction, office: Office, files: Sequence[str]) -> Loaded
 
 
 def load_counters(tx: Transaction, office: Office, files: Sequence[str]) -> Loaded:
-    """Add counters; those that are there are checked with all that the load has changed."""
+    """Add counters; existing ones are checked against the whole load."""
     return counters.load_within(tx, office.counters, _with_counters(tx, office), files)

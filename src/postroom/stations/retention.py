@@ -1,7 +1,7 @@
-"""Removing records that were kept as long as an operator wants.
+"""Removes records after their retention time.
 
-A *visit* lets a store recognise a message that has come before. It is needed until the store that sent the message has
-let it go, so visits are removed only if all nodes of the network answer.
+A *visit* lets a store recognise a message that has arrived before. It is needed until the sending store has removed the
+message, so visits are removed only if all nodes respond.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Cleaning:
         self._network = network
 
     def sweep(self) -> list[Swept]:
-        """Remove it; answers with how much of each kind went."""
+        """Remove expired records; returns how many of each kind."""
         return list(self._each(remove=True))
 
     def sweepable(self) -> list[Swept]:
-        """How much of each kind would go."""
+        """How many records of each kind would be removed."""
         return list(self._each(remove=False))
 
     def _each(self, *, remove: bool) -> Iterator[Swept]:
@@ -42,7 +42,7 @@ class Cleaning:
                 yield Swept(kind, act(control, kind, before, ()))
 
     def _stores(self) -> list[tuple[Store, Collection[int]]]:
-        """All stores of the network, and what is on its way between them; none if one of them cannot be asked."""
+        """All stores of the network, and what is in transit between them; empty if one does not respond."""
         if self._network.control.read(lambda tx: tx.nodes.membership()) is not None:
             return []  # the control node sees to it
         nodes, pending = self._network.nodes(), set[int]()

@@ -49,7 +49,7 @@ _AS_OF = "as-of="
 
 @dataclass(frozen=True, slots=True)
 class WaitingMail:
-    """Mail that has not been got."""
+    """Mail waiting in the mailbox."""
 
     key: str
     type: str
@@ -57,7 +57,7 @@ class WaitingMail:
 
 @dataclass(frozen=True, slots=True)
 class InventoryItem:
-    """A message as it lies at a station or in its mailbox: since when, and who shipped it last."""
+    """A message at a station or in its mailbox: since when, and who shipped it last."""
 
     image: Image
     sender: str | None
@@ -98,7 +98,7 @@ class Station:
         )
 
     def _create_apart(self, edition: Edition, several: Sequence[Given]) -> list[str]:
-        """Fill in forms before anything is written: others may write while a function takes its time."""
+        """Fill in forms before the transaction: others may write while a function runs."""
         store = self._store()
         take = partial(store.transact, "claim", lambda tx: list(tx.keys.take(len(several))))
         keys: list[int] = self._network.with_keys(self.node, take) if several else []
@@ -158,7 +158,7 @@ class Station:
     def _write(
         self, key: str, given: Given, before: Stored, ready: tuple[str, list[str]] | None, tx: Transaction
     ) -> Stored | None:
-        """Write into a message; None if it is another one than what was worked out is for."""
+        """Write a message; None if it has changed since the new content was computed."""
         queue, stored = desk.database_of(tx, self.name), self._own(tx, key)
         if ready is not None and stored.position != before.position:
             return None
@@ -197,7 +197,7 @@ class Station:
     # --- mail ---
 
     def ship(self, keys: str | Sequence[str], to: str) -> list[Shipped]:
-        """Move messages from this station's database to another's mailbox, all or none of them."""
+        """Move messages from this station's database to another's mailbox, all or none."""
         numbers = [key_number(key) for key in ([keys] if isinstance(keys, str) else keys)]
         return mail.ship(self._network, self.name, self.node, numbers, to)
 
@@ -222,7 +222,7 @@ class Station:
     def inventory(
         self, *, mail: bool = False, type: str | None = None, limit: int | None = None
     ) -> list[InventoryItem]:
-        """The messages of this station, or its mail, as they lie there: the newest first."""
+        """The messages of this station, or its mail, newest first."""
         if limit is not None and limit < 1:
             raise ArgumentInvalid(argument="limit", why="at least 1")
         queue = mailbox(self.name) if mail else database(self.name)
@@ -296,8 +296,8 @@ class Station:
     ) -> Answer:
         """Find messages by example: conditions by field. ``scope`` is local, group, global, or stations=A,B.
 
-        With ``into`` the images are saved as a temporary table of this station, for ``sql``. The scope as-of=17 looks
-        through what query 17 found, in the table that it was saved as, and as-of=NAME through a table: as it was then.
+        With ``into`` the images are saved as a temporary table of this station, for ``sql``. The scope as-of=17
+        searches the saved result of query 17, and as-of=NAME a saved table.
         """
         if into is not None:
             _check_table(into)
@@ -359,7 +359,7 @@ class Station:
         return sorted(found, key=lambda stored: stored.key)
 
     def _found_then(self, plan: Plan, number: str) -> Answer:
-        """Of what an earlier query found and saved, that which is looked for now."""
+        """The matches in the saved result of an earlier query."""
         tables = [table for table in self.tables() if table.type == plan.type]
         numbers = {str(table.query): table.name for table in tables if table.query}
         kept = {table.name: table.name for table in tables} | numbers
@@ -373,7 +373,7 @@ class Station:
         return self._images(then.seq, fitting, (), is_part=True)
 
     def _answer(self, messages: Sequence[Stored]) -> Answer:
-        """Images of messages of this station; what is damaged is named and left out."""
+        """Images of this station's messages; damaged ones are listed and left out."""
         sound = [stored for stored in messages if stored.sound]
         bad = [key_text(stored.key) for stored in messages if not stored.sound]
         images = [kept(stored) for stored in sound]
@@ -382,7 +382,7 @@ class Station:
     def _images(
         self, seq: int | None, images: Sequence[KeptImage], damaged: Sequence[str], *, is_part: bool = False
     ) -> Answer:
-        """Images in the order of keys, with the forms that they were made with."""
+        """Images by key, with their forms."""
         return Answer(seq, sorted(images, key=itemgetter(0)), self._editions(images), damaged, is_part=is_part)
 
     def _editions(self, images: Sequence[KeptImage]) -> dict[tuple[str, int], Edition]:
@@ -396,12 +396,12 @@ class Station:
     # --- temporary tables ---
 
     def save_table(self, name: str, type: str, answer: Answer) -> None:
-        """Save what a query of a type has found as a temporary table, as ``query`` does with ``into``."""
+        """Save the result of a query of a type as a temporary table, as ``query`` does with ``into``."""
         _check_table(name)
         self._keep(name, self._edition(type), answer)
 
     def _keep(self, name: str, edition: Edition, answer: Answer) -> None:
-        """Only the table of all that a query found has its number: as of that number, nothing is left out."""
+        """Save a table. It gets the query's number only if it has the whole result."""
         number = 0 if answer.is_part else answer.seq or 0
 
         def work(tx: Transaction) -> None:
@@ -428,10 +428,8 @@ class Station:
         self._store().transact("image-table", lambda tx: tx.image_tables.drop(self._queue(tx).id, name))
 
     def sql(self, statement: str, *, timeout: float = SQL_SECONDS, progress: OnProgress | None = None) -> Table:
-        """Ask the temporary tables of this station in Spark SQL, on this machine and in a process of its own.
-
-        What takes longer than ``timeout`` is ended.
-        """
+        """Query the temporary tables of this station in Spark SQL, in a separate process on this machine, with a time
+        limit."""
         from postroom.stations.queries.sql import ask  # it needs Spark's types
 
         editions = {table.name: self._edition_at(table.type, table.form) for table in self.tables()}
@@ -454,7 +452,7 @@ class Station:
         return self._network.indexed_store(self.node)
 
     def _read(self, work: Callable[[Transaction, Queue], T], nothing: T) -> T:
-        """Read in the queue of this station's messages; ``nothing`` is the answer as long as there is none."""
+        """Read this station's queue; ``nothing`` is returned if it does not exist yet."""
 
         def look(tx: Transaction) -> T:
             queue = tx.queues.named_to_read(database(self.name))
@@ -483,7 +481,7 @@ class Station:
         return self._network.control.read(lambda tx: self.forms.at(tx, type, version))
 
     def _made_with(self, stored: Stored, tx: Transaction | None = None) -> Edition:
-        """The form that a message was made with; inside of a transaction at this station's node that is given."""
+        """The form of a message; inside a transaction at this station's node, pass that."""
         type, version = stored.type or "", form_version(stored.properties)
         if tx is not None and self.node == CONTROL:
             return self.forms.at(tx, type, version)
@@ -501,7 +499,7 @@ def _check_table(name: str) -> None:
 def _held(
     tx: Transaction, name: str, type: str | None = None, start: int = 0, limit: int | None = None
 ) -> list[Stored]:
-    """The messages of a queue, type by type in the order of keys, so many of each type."""
+    """The first messages of each type in a queue, by key."""
     queue = tx.queues.named_to_read(name)
     if queue is None:
         return []

@@ -1,4 +1,4 @@
-"""Definitions of stations by version: forms, procedures and counters are loaded and read in one way."""
+"""Versioned definitions of stations: forms, procedures and counters are loaded and read alike."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class ByVersion(Generic[T]):
-    """What is made of a room's definitions, once for each version of them."""
+    """A cache of what is made of a room's definitions, by version."""
 
     def __init__(self, make: Callable[[Transaction], T]) -> None:
         self._make = make
@@ -36,9 +36,9 @@ def load(
     word: str = "",
     begin: Callable[[Definition], object] = lambda _: None,
 ) -> Loaded:
-    """Store definitions that are new or differ, with ``begin`` before each of them; what is not named stays.
+    """Store definitions that are new or differ, with ``begin`` before each of them; others stay.
 
-    The answer names them with a ``word`` before the name.
+    The result lists them with ``word`` before the name.
     """
     present = {definition.name: definition.body for definition in tx.definitions.of_kind(kind)}
     changed = [definition for definition in wanted if present.get(definition.name) != definition.body]

@@ -1,4 +1,4 @@
-"""Where things are. The only room with SQL in it; everything above speaks to ``Store`` and ``Transaction``."""
+"""The store. The only package with SQL; everything above it uses ``Store`` and ``Transaction``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MISTAKEN = re.compile(r"(^|[/:])postgres(ql)?:|(^|[\s/])password\s*=", re.IGNOR
 
 
 def absolute(url: str) -> str:
-    """The URL of a store as it is known in every folder."""
+    """The URL of a store, independent of the current folder."""
     path = url.removeprefix("sqlite://").removeprefix("/") if url.startswith("sqlite://") else url
     return path if "://" in path else os.path.abspath(path)
 
@@ -39,7 +39,7 @@ def open_store(
 
 
 def schema_of(url: str) -> tuple[int, int]:
-    """The number of the last migration of a room, and the newest that we know; opening it would apply what it lacks."""
+    """The last migration of a room, and the newest known one; opening would apply those in between."""
     file = file_of(url)
     if file is None:
         from postroom.store.postgres import store as postgres
@@ -51,7 +51,7 @@ def schema_of(url: str) -> tuple[int, int]:
 
 
 def shown(url: str) -> str:
-    """The URL of a store as anyone may see it: without a password."""
+    """The URL of a store without its password."""
     return public_url(url) if file_of(url) is None else url
 
 
@@ -73,13 +73,13 @@ def file_of(url: str) -> Path | None:
 
 
 def exists(url: str) -> bool:
-    """Whether there is something at a URL already; of a database only its server knows, so it counts as being there."""
+    """Whether something exists at a URL; always True for a database, which only its server knows."""
     file = file_of(url)
     return file is None or file.exists()
 
 
 def discard(url: str) -> None:
-    """Remove the file of a store that is closed, with all that was made beside it."""
+    """Remove the files of a closed store."""
     file = file_of(url)
     assert file is not None
     remove_files(file)

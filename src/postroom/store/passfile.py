@@ -11,7 +11,7 @@ from postroom.store.urls import Parted
 
 
 def add(database: Parted) -> Path:
-    """Enter the password of a database, in front of all others: the first line that fits is the one that counts."""
+    """Add the password of a database at the top, because the first matching line counts."""
     from psycopg.conninfo import conninfo_to_dict
 
     parameters = {name: str(value) for name, value in conninfo_to_dict(database.url).items() if value is not None}
@@ -26,14 +26,14 @@ def add(database: Parted) -> Path:
 
 
 def _escaped(field: str) -> str:
-    """A field of a line; in a password, a line feed cannot stand at all."""
+    """A field of a line, escaped; a line feed in a password is not possible."""
     if "\n" in field or "\r" in field:
         raise ArgumentInvalid(argument="password file", why="it has a line for each password, and this one has two")
     return field if field == "*" else field.replace("\\", "\\\\").replace(":", "\\:")
 
 
 def _prepend(file: Path, line: str) -> None:
-    """In one move, for nobody else to read. A file that others can read is refused: PostgreSQL would ignore it."""
+    """Prepend a line atomically. Raises if others can read the file, because PostgreSQL would ignore it."""
     before = b""
     if file.exists():
         if stat.S_IMODE(file.stat().st_mode) & 0o077:

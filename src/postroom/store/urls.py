@@ -1,7 +1,7 @@
-"""The URLs of databases: what of one may be shown or stored, and where a node's password comes from.
+"""The URLs of databases: what may be shown or stored, and the passwords of nodes.
 
-A node is remembered by a URL without secrets. Its password comes from where PostgreSQL's own programs look for it (a
-password file, ``PGPASSWORD``, a service), or from a variable of the node's name.
+The URL of a node is stored without secrets. Its password comes from where PostgreSQL's own programs look (a password
+file, ``PGPASSWORD``, a service), or from a variable of the node's name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 
 
 class Parted(NamedTuple):
-    """A URL without its secrets, and these by the name of their parameter."""
+    """A URL without its secrets, and these by parameter name."""
 
     url: str
     secrets: dict[str, str]
@@ -49,7 +49,7 @@ def parted(url: str) -> Parted:
 
 
 def public_url(url: str) -> str:
-    """A URL as it may be shown, also one that is malformed: no password, and no parameters, which may hold one too."""
+    """A URL for display, even if malformed: without the password and parameters, which may contain one."""
     scheme, _, rest = url.partition("://")
     if "@" in rest.partition("?")[2]:  # of a password that was not escaped, or of a parameter
         return f"{scheme}://{re.split('[:/?#@]', rest)[0]}…"
@@ -62,19 +62,19 @@ def public_url(url: str) -> str:
 
 
 def pieces(url: str) -> list[str]:
-    """Every part of a URL that may be a part of a secret, however the URL is to be read."""
+    """Every part of a URL that may contain a secret, however it is parsed."""
     login = url.partition("://")[2].rpartition("@")[0].partition(":")[2]
     secrets = {*parted(url).secrets.values(), login, *re.split(r"[@:/?#&=]", login)}
     return [text for secret in secrets if len(secret) > 2 for text in {secret, _unescaped(secret)}]
 
 
 def variable(node: str) -> str:
-    """The name of the variable that may hold a node's password."""
+    """The environment variable for a node's password."""
     return f"POSTROOM_NODE_{node}_PASSWORD"
 
 
 def with_password(node: str, url: str) -> str:
-    """The URL of a node with the password that the environment has for it; without one PostgreSQL looks by itself."""
+    """The URL of a node with its password from the environment; without one PostgreSQL looks for it."""
     password = os.environ.get(variable(node))
     if not password or not url.startswith(("postgresql://", "postgres://")):
         return url

@@ -1,4 +1,4 @@
-"""For tests of programs that use Postroom: a room that goes with the test, and a clock that the test turns.
+"""For tests of programs that use Postroom: a temporary room, and a clock that the test controls.
 
 ``pytest_plugins = ["postroom.testing.plugin"]`` gives tests the fixtures ``room`` and ``clock``. Nothing here starts
 Spark.

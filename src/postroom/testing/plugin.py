@@ -1,4 +1,4 @@
-"""Fixtures of pytest: ``room``, and the ``clock`` that it goes by."""
+"""Fixtures of pytest: ``room``, and its ``clock``."""
 
 from __future__ import annotations
 

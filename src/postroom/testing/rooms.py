@@ -1,4 +1,4 @@
-"""A room in memory, where the machine has a file system for that, else in a folder that is removed."""
+"""A temporary room, in memory where possible, else in a temporary folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _IN_MEMORY = Path("/dev/shm")  # noqa: S108  a folder of our own is made in it
 
 
 class HandClock:
-    """A clock that stands still until it is turned."""
+    """A clock that only moves when it is turned."""
 
     def __init__(self, microseconds: int | None = None) -> None:
         self._now = system_clock() if microseconds is None else microseconds
@@ -25,13 +25,13 @@ class HandClock:
         return self._now
 
     def turn(self, seconds: float) -> None:
-        """Let time pass: leases end, and delayed messages come."""
+        """Advance the clock: leases expire, and delayed messages become due."""
         self._now += in_microseconds(seconds)
 
 
 @contextmanager
 def temporary_room(clock: Clock = system_clock) -> Iterator[Postroom]:
-    """A new, empty room, which is gone after the block."""
+    """A new, empty room, removed after the block."""
     folder = tempfile.mkdtemp(prefix="postroom", dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None)
     try:
         with open(Path(folder) / "room.db", clock=clock, actor="test") as room:

@@ -92,7 +92,9 @@ def test_who_cannot_be_a_node(room: Postroom, tmp_path: Path) -> None:
             node.stations.add_node("deeper", str(tmp_path / "deeper.db"))
         with pytest.raises(NodeUnfit, match="add stations in its control"):
             node.stations.add("Eve", "pw")
-    with pytest.raises(StationInUse, match=r"node north cannot come or go: 1 station\(s\) are on it, such as ann"):
+    with pytest.raises(
+        StationInUse, match=r"node north cannot be added or removed: 1 station\(s\) are on it, such as ann"
+    ):
         room.stations.remove_node("north")
     with pytest.raises(NodeUnknown, match="did you mean north"):
         room.stations.remove_node("nort")
@@ -195,7 +197,7 @@ def test_queues_of_stations_have_names_of_their_own(room: Postroom) -> None:
 
 def test_removing_a_station_needs_it_empty(room: Postroom) -> None:
     key = desk(room, "ann").create("NOTE", To="x")
-    with pytest.raises(StationInUse, match="ann cannot come or go: it has 1 message"):
+    with pytest.raises(StationInUse, match="ann cannot be added or removed: it has 1 message"):
         room.stations.remove("ann")
     desk(room, "ann").ship(key, "bob")
     room.stations.remove("ann")

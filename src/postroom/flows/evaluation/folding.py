@@ -97,7 +97,7 @@ def moment(micros: int) -> datetime:
 
 
 def group_of(keys: Sequence[Any]) -> str:
-    """The name of a group from its keys: long keys are hashed."""
+    """The name of a group: a hash of its keys, of any length."""
     return hashlib.sha256(json_text(keys).encode()).hexdigest()
 
 

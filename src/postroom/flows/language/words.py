@@ -59,10 +59,10 @@ class Words(WordReader):
 
     def flag(self, name: str) -> bool:
         """Take a name, if it comes next."""
-        found = self.is_name(name)
-        if found:
+        follows = self.is_name(name)
+        if follows:
             self.take()
-        return found
+        return follows
 
     def expect(self, sign: str, what: str) -> Word:
         if not self.is_sign(sign):

@@ -194,9 +194,9 @@ def why_not(user: UserArgument, verb: VerbArgument, object: ObjectArgument = "*"
 @token_app.command("create")
 def token_create(
     user: UserArgument,
-    name: Annotated[str, argument("NAME", "What it is for.")],
+    name: Annotated[str, argument("NAME", "A name that says what the token is for.")],
     only: Annotated[list[str] | None, option("--only VERB", "Limit it to this verb; may be repeated.")] = None,
-    days: Annotated[float | None, option("--days N", "It expires after so long.")] = None,
+    days: Annotated[float | None, option("--days N", "It expires after so many days.")] = None,
 ) -> None:
     """Create a token for a user, and print it.
 

@@ -48,7 +48,7 @@ def _options(free: bool | None, folders: list[Path] | None, cards: Path | None) 
 @cobol_app.command("translate")
 def cobol_translate(
     file: FileArgument,
-    to: Annotated[Path | None, option("-o --output FILE", "Where to write.")] = None,
+    to: Annotated[Path | None, option("-o --output FILE", "The file to write.")] = None,
     free: FreeOption = None,
     copybooks: FolderOption = None,
     cards: CardsOption = None,
@@ -103,7 +103,7 @@ def cobol_build(
 @cobol_app.command("run", context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True})
 def cobol_run(
     file: FileArgument,
-    words: Annotated[list[str] | None, argument("[WORDS]...", "For the program.")] = None,
+    words: Annotated[list[str] | None, argument("[WORDS]...", "Arguments for the program.")] = None,
     free: FreeOption = None,
     copybooks: FolderOption = None,
     cards: CardsOption = None,

@@ -25,8 +25,8 @@ from postroom.model.moment import to_iso
 if TYPE_CHECKING:
     from postroom.queues.relocating import Relocated
 
-LeaseArgument = Annotated[int, argument("LEASE", "Its number, as receive --lease told it.")]
-DryOption = Annotated[bool, option("--dry-run", "Only say which messages these are.")]
+LeaseArgument = Annotated[int, argument("LEASE", "The lease number that receive --lease printed.")]
+DryOption = Annotated[bool, option("--dry-run", "Only show which messages.")]
 KeyOption = Annotated[list[str] | None, option("--key KEY", "Only this message; may be repeated.")]
 LimitOption = Annotated[int | None, option("--limit N", "At most so many, oldest first.")]
 
@@ -101,7 +101,7 @@ def _lease(written: str) -> float | Literal[True]:
 
 
 def done(
-    lease: Annotated[list[int], argument("LEASE...", "Numbers, as receive --lease told them.")],
+    lease: Annotated[list[int], argument("LEASE...", "Lease numbers that receive --lease printed.")],
 ) -> None:
     """The work on leased messages is done, all of them or none.
 
@@ -135,7 +135,7 @@ def release(
 
 def extend(
     lease: LeaseArgument,
-    seconds: Annotated[float, argument("SECONDS", "From now.")],
+    seconds: Annotated[float, argument("SECONDS", "Counted from now.")],
 ) -> None:
     """Let a lease end later.
 
@@ -152,7 +152,7 @@ def extend(
 def fail(
     lease: LeaseArgument,
     reason: Annotated[str, argument("REASON", "Why it failed.")],
-    final: Annotated[bool, option("--final", "To the dead letters, without another attempt.")] = False,
+    final: Annotated[bool, option("--final", "Make it a dead letter, without another attempt.")] = False,
 ) -> None:
     """Tell that an attempt has failed.
 
@@ -170,7 +170,7 @@ def fail(
 
 def purge(
     queue: QueueArgument,
-    yes: Annotated[bool, option("--yes", "Do not ask.")] = False,
+    yes: Annotated[bool, option("--yes", "Do not ask for confirmation.")] = False,
     dry_run: DryOption = False,
 ) -> None:
     """Delete all messages of a queue that wait, after asking. Leased ones stay.
@@ -190,7 +190,7 @@ def purge(
 
 def move(
     queue: QueueArgument,
-    to: Annotated[str, option("--to QUEUE", "Where they go.")],
+    to: Annotated[str, option("--to QUEUE", "The queue that gets them.")],
     key: KeyOption = None,
     limit: LimitOption = None,
     dry_run: DryOption = False,
@@ -208,10 +208,10 @@ def move(
 
 def redrive(
     queue: QueueArgument,
-    to: Annotated[str | None, option("--to QUEUE", "Not to where they failed.")] = None,
+    to: Annotated[str | None, option("--to QUEUE", "Instead of the queues where they failed.")] = None,
     key: KeyOption = None,
     limit: LimitOption = None,
-    body: Annotated[str | None, option("--body TEXT", "With --key: another body.")] = None,
+    body: Annotated[str | None, option("--body TEXT", "With --key: send this body instead.")] = None,
     dry_run: DryOption = False,
 ) -> None:
     """Send what failed, and dead letters, back to where it failed.

@@ -97,7 +97,7 @@ TokenOption = Annotated[
     str | None,
     option(
         "--token TOKEN",
-        "What a server asks for. Others see it in the list of processes: better is $POSTROOM_TOKEN.",
+        "The token for a server. Others can see it in the process list: better use $POSTROOM_TOKEN.",
         callback=_set_token,
         is_eager=True,
     ),
@@ -152,7 +152,7 @@ _QUEUE = typer.Argument(
 QueueArgument = Annotated[list[str], _QUEUE]
 OptionalQueueArgument = Annotated[list[str] | None, _QUEUE]
 LimitOption = Annotated[int | None, option("--limit N", "At most this many messages.")]
-WhereOption = Annotated[str | None, option("--where CONDITIONS", "Only with such properties.")]
+WhereOption = Annotated[str | None, option("--where CONDITIONS", "Only messages with these properties.")]
 PropertiesOption = Annotated[list[str] | None, option("--property -p NAME=VALUE", "A property; may be repeated.")]
 MasterOption = Annotated[str, option("--master URL", "The Spark master to evaluate on.", show_default=True)]
 ConfOption = Annotated[list[str] | None, option("--conf KEY=VALUE", "A setting of Spark; may be repeated.")]

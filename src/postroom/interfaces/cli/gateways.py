@@ -10,7 +10,7 @@ from postroom.interfaces.cli.context import Commands, argument, opened, option, 
 
 gateway_app = Commands(help="Gateways: the endpoints of partners.")
 
-NameArgument = Annotated[str, argument("NAME", "As programs name it.")]
+NameArgument = Annotated[str, argument("NAME", "The name of the gateway.")]
 
 
 @gateway_app.command("add")
@@ -94,10 +94,12 @@ def gateway_remove(name: NameArgument) -> None:
 
 @gateway_app.command("listen")
 def gateway_listen(
-    http: Annotated[str | None, option("--http HOST:PORT", "Take messages in by HTTP.", show_default=True)] = None,
-    smtp: Annotated[str | None, option("--smtp HOST:PORT", "Take mail in.", show_default=True)] = None,
-    certificate: Annotated[str | None, option("--certificate FILE", "For TLS.", show_default=True)] = None,
-    key: Annotated[str | None, option("--key FILE", "Of the certificate.", show_default=True)] = None,
+    http: Annotated[str | None, option("--http HOST:PORT", "Receive messages over HTTP.", show_default=True)] = None,
+    smtp: Annotated[str | None, option("--smtp HOST:PORT", "Receive mail.", show_default=True)] = None,
+    certificate: Annotated[
+        str | None, option("--certificate FILE", "The certificate for TLS, as PEM.", show_default=True)
+    ] = None,
+    key: Annotated[str | None, option("--key FILE", "The key of the certificate, as PEM.", show_default=True)] = None,
 ) -> None:
     """Take messages in for the gateways of the room, until stopped.
 

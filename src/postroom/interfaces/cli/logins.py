@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from postroom.room import Postroom
     from postroom.stations.station import Station
 
-StationOption = Annotated[str | None, option("--as STATION", "Who acts. Default: who is logged in.")]
+StationOption = Annotated[str | None, option("--as STATION", "The acting station. Default: the one logged in.")]
 
 #: What a URL may say of a password; the rest of it tells which room it is.
 _SECRET = re.compile(r"(?<=://)([^/?@:]*):[^/?@]*(?=@)|(?<=[?&])(password|sslpassword)=[^&]*&?")

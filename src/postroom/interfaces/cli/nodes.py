@@ -116,7 +116,7 @@ def node_remove(
 def station_add(
     name: Annotated[str, argument("NAME", "Letters, digits and _.")],
     node: Annotated[
-        str, option("--node NODE", "Where its messages are kept. See postroom node list.", show_default=True)
+        str, option("--node NODE", "The node that keeps its messages; see postroom node list.", show_default=True)
     ] = "control",
 ) -> None:
     """Add a station on a node.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def top(
-    once: Annotated[bool, option("--once", "Print one picture, and stop.")] = False,
+    once: Annotated[bool, option("--once", "Print one snapshot, and stop.")] = False,
     every: Annotated[
         float | None,
         option(
@@ -177,7 +177,7 @@ def _drawn(picture: Overview) -> RenderableType:
 
 def doctor(
     deep: Annotated[bool, option("--deep", "Read every message and the whole journal, not only the newest.")] = False,
-    brief: Annotated[bool, option("--brief", "Leave out what is in order.")] = False,
+    brief: Annotated[bool, option("--brief", "Leave out checks that found nothing.")] = False,
 ) -> None:
     """Say what is wrong with the room or machine, and what to do.
 

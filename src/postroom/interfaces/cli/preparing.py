@@ -11,7 +11,7 @@ from postroom.interfaces.cli.context import option, settings
 
 
 def prepare(
-    again: Annotated[bool, option("--again", "Make it again, also if it is there.")] = False,
+    again: Annotated[bool, option("--again", "Make it again, even if it exists.")] = False,
     file: Annotated[
         Path | None,
         option("--file", "Make this file instead, for Java's option -XX:SharedArchiveFile.", show_default=True),

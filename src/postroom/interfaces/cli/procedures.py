@@ -91,7 +91,7 @@ def _told(name: str, state: str, changed: bool) -> None:
 
 
 def waiting(
-    procedure: Annotated[str | None, argument("[PROCEDURE]", "Only sets of this one.")] = None,
+    procedure: Annotated[str | None, argument("[PROCEDURE]", "Only sets of this procedure.")] = None,
     limit: Annotated[int, option("--limit N", "At most this many, the oldest.", show_default=True)] = WAITING_MAX,
 ) -> None:
     """List incomplete working sets, and what they wait for.

@@ -30,8 +30,10 @@ class Shown(StrEnum):
     JSONL = "jsonl"
 
 
-LeaseOption = Annotated[str | None, option("--lease SECONDS|policy", "Keep it in its queue until it is done.")]
-CountOption = Annotated[int | None, option("--count N", "With --lease: up to so many.")]
+LeaseOption = Annotated[
+    str | None, option("--lease SECONDS|policy", "Lease it: it stays in its queue until it is done.")
+]
+CountOption = Annotated[int | None, option("--count N", "With --lease: at most so many messages.")]
 
 
 def receive(

@@ -72,14 +72,14 @@ def _of_name(entries: list[CatalogEntry], name: str) -> list[CatalogEntry]:
     """The definitions with a name, from all domains; or one arc by domain and name, such as trading:big."""
     *domains, arc = name.split(":")
     halves = {f"{arc} in {domain}" for domain in domains}
-    found = [
+    named = [
         entry
         for entry in entries
         if entry.name == name or entry.name.startswith(f"{name} in ") or (entry.what == "arc" and entry.name in halves)
     ]
-    if not found:
+    if not named:
         raise DefinitionUnknown(name=f"definition {name}", nearest=nearest(name, [entry.name for entry in entries]))
-    return found
+    return named
 
 
 def _write(folder: Path) -> None:

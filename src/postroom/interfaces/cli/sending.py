@@ -45,9 +45,9 @@ PriorityOption = Annotated[
 ]
 DelayOption = Annotated[float | None, option("--delay SECONDS", "Delivered only after so many seconds.")]
 AtOption = Annotated[str | None, option("--at TIME", "Delivered only from then on, such as 2026-01-31T07:00Z.")]
-ReplyToOption = Annotated[str | None, option("--reply-to QUEUE", "Where an answer goes.")]
-CorrelationOption = Annotated[str | None, option("--correlation TEXT", "What an answer refers to.")]
-ExpiresOption = Annotated[float | None, option("--expires SECONDS", "Not received after so long.")]
+ReplyToOption = Annotated[str | None, option("--reply-to QUEUE", "The queue for an answer.")]
+CorrelationOption = Annotated[str | None, option("--correlation TEXT", "An id that the answer repeats.")]
+ExpiresOption = Annotated[float | None, option("--expires SECONDS", "Not delivered after so many seconds.")]
 RoomWaitOption = Annotated[float | None, option("--wait -w SECONDS", "Wait for room in a full queue.")]
 FileOption = Annotated[str | None, option("--file FILE", "Many messages: .jsonl, .csv, .parquet, .txt.")]
 MessagesOption = Annotated[

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 def serve(
     host: Annotated[str, option("--host ADDRESS", "The address to listen on.", show_default=True)] = "127.0.0.1",
-    port: Annotated[int, option("--port N", "0 takes a free one.", min=0, max=65535, show_default=True)] = 7600,
+    port: Annotated[
+        int, option("--port N", "The port; 0 for any free one.", min=0, max=65535, show_default=True)
+    ] = 7600,
     stomp: Annotated[int | None, option("--stomp N", "Speak STOMP 1.2, too.", min=0, max=65535)] = None,
     session: Annotated[str | None, option("--session FILE", "A Unix socket for COBOL and C programs, too.")] = None,
     run: Annotated[bool, option("--run", "Be the engine, too, as postroom run.")] = False,

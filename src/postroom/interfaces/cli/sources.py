@@ -19,8 +19,8 @@ SourceArgument = Annotated[str, argument("NAME", "The name of a source.")]
 @source_app.command("create")
 def source_create(
     name: SourceArgument,
-    input: Annotated[str | None, option("--input QUEUE", "What programs read from it by an I-O CD.")] = None,
-    to: Annotated[str | None, option("--output QUEUE", "What programs write to it by an I-O CD.")] = None,
+    input: Annotated[str | None, option("--input QUEUE", "The queue that programs read from by an I-O CD.")] = None,
+    to: Annotated[str | None, option("--output QUEUE", "The queue that programs write to by an I-O CD.")] = None,
     with_password: Annotated[bool, option("--with-password", "Ask for a password for disable/enable.")] = False,
 ) -> None:
     """Create a source.

@@ -97,7 +97,7 @@ def _cells(send: SendShown) -> list[str | None]:
 def sphere_abort(
     id: SphereArgument,
     reason: Annotated[
-        str, option("--reason TEXT", "The reason that its owner and others are shown.", show_default=True)
+        str, option("--reason TEXT", "The reason, shown to its owner and others.", show_default=True)
     ] = "an operator aborted it",
 ) -> None:
     """Abort a sphere: its messages are withdrawn or compensated.
@@ -145,7 +145,7 @@ def sphere_settle(
 
 @sphere_app.command("watch")
 def sphere_watch(
-    state: Annotated[str, argument("STATE", "Such as ABORTED.")],
+    state: Annotated[str, argument("STATE", "A state such as ABORTED.")],
     queue: Annotated[list[str], argument("QUEUE", "The queue that gets the messages.")],
     stop: Annotated[bool, option("--stop", "Stop these messages.")] = False,
 ) -> None:

@@ -89,7 +89,7 @@ def create(
 
 def copy(
     key: KeyArgument,
-    count: Annotated[int, argument("N", "How many.", show_default=True)] = 1,
+    count: Annotated[int, argument("N", "How many copies.", show_default=True)] = 1,
     station: StationOption = None,
 ) -> None:
     """Make copies of a message of this station.
@@ -184,7 +184,7 @@ def mail(station: StationOption = None) -> None:
 
 def ship(
     keys: KeysArgument,
-    to: Annotated[str, argument("STATION", "Who gets them.")],
+    to: Annotated[str, argument("STATION", "The station that gets them.")],
     station: StationOption = None,
 ) -> None:
     """Ship messages into the mailbox of another station.

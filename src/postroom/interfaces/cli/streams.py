@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 def stream(
     spaces: Annotated[list[str] | None, argument("SPACE...", "Spaces of the streams to run; default: all.")] = None,
-    until_idle: Annotated[bool, option("--until-idle", "Stop when everything there was read.")] = False,
+    until_idle: Annotated[bool, option("--until-idle", "Stop when all available input was read.")] = False,
     checkpoints: Annotated[str | None, option("--checkpoints FOLDER", "Default: beside the file of the room.")] = None,
-    every: Annotated[float, option("--every SECONDS", "From one batch to the next.", show_default=True)] = 0.0,
+    every: Annotated[float, option("--every SECONDS", "Time from one batch to the next.", show_default=True)] = 0.0,
     refused: Annotated[
         str | None,
         option("--refused GATEWAY/FOLDER", "Where events go that do not fit. Default: error messages of the room."),

@@ -59,7 +59,7 @@ def type_export(
 @type_app.command("import")
 def type_import(
     file: Annotated[str, argument("FILE", "A JSON Schema or an Avro record.")],
-    name: Annotated[str | None, option("--name TYPE", "What the type is called.")] = None,
+    name: Annotated[str | None, option("--name TYPE", "The name of the type.")] = None,
 ) -> None:
     """Print a JSON Schema or an Avro schema as a form, which postroom load takes.
 

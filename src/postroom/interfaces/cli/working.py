@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def work(
-    app: Annotated[str, argument("MODULE:NAME", "Where the workers are.")],
-    until_idle: Annotated[bool, option("--until-idle", "End when nothing is left to give out.")] = False,
+    app: Annotated[str, argument("MODULE:NAME", "The module and name of the workers.")],
+    until_idle: Annotated[bool, option("--until-idle", "Stop when no message is left.")] = False,
     health: Annotated[Path | None, option("--health FILE", "A file to write the counts into.")] = None,
 ) -> None:
     """Let workers work on the messages of their queues.

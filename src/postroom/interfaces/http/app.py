@@ -337,7 +337,7 @@ class Interface:
             await self._do(request)
             return _status(operation)
         if operation.name in TAKING:
-            raise RequestInvalid(where="Idempotency-Key", why="what is received is not given out again; lease it")
+            raise RequestInvalid(where="Idempotency-Key", why="a received message is not delivered again; lease it")
         digest = blake2b(b"\0".join([method.encode(), path.encode(), scope["query_string"], body]), digest_size=16)
         do: Callable[[Send], Awaitable[None]] = lambda out: self._do(replace(request, send=out))  # noqa: E731
         await self._repeats.once(caller.name, key, digest.digest(), do, send)

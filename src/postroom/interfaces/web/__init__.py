@@ -15,7 +15,7 @@ To add a page:
    in ``interfaces/http``); they are checked before ``show`` and before each action. What else a page shows or does is
    asked for with ``visit.require(right, of, names)``, and offered only if ``visit.may(right, object)``. ``label`` puts
    the page into the navigation, ``group`` is ``office`` or ``operators``.
-4. An action is a form with ``method="post"`` and a button named ``do`` whose value is the action's name. It answers
+4. An action is a form with ``method="post"`` and a button named ``do`` whose value is the action's name. It returns
    with ``Goto(address, notice)``, or ``Again(context)`` if something is wrong in a field. A typed error that it raises
    is shown above the page, with its advice and whether anything happened.
 5. A part that changes by itself has ``data-live`` and an ``id``; the template sets ``live`` to a topic (``room``, or

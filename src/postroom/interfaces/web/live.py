@@ -62,10 +62,10 @@ def newest(room: Postroom) -> int:
 
 def _seen(asked: Asked) -> int | None:
     """The last number that the page or browser has seen."""
-    said = asked.head.get("last-event-id") or asked.query.get("seen")
-    if said is not None and not (said.isascii() and said.isdigit() and len(said) < 19):
+    number = asked.head.get("last-event-id") or asked.query.get("seen")
+    if number is not None and not (number.isascii() and number.isdigit() and len(number) < 19):
         raise RequestInvalid(where="seen", why="a number of the journal is expected")
-    return None if said is None else int(said)
+    return None if number is None else int(number)
 
 
 def _changed(seen: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What a catch is told of where an error was: file, line and column of the program, not those of the query."""
+"""Error places for ``catch``: file, line and column in the program, not in the generated query."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FUNCTION = (
 
 
 def caught_edits(text: str, start: int, end: int) -> Iterator[Edit]:
-    """The variables of a catch that are of the query become those of the program."""
+    """Replace the variables of a catch by those with places in the program."""
     if "$err:" in text[start:end]:
         for token in tokens_before(text, start, end)[0]:
             if token.kind == "variable" and token.text in _ASKED:
@@ -32,12 +32,12 @@ def caught_edits(text: str, start: int, end: int) -> Iterator[Edit]:
 
 
 def with_caught(text: str) -> str:
-    """The function that is called, if it is; on one line, so that no place changes."""
+    """The text with the helper function if it is called; on one line, so that no line number changes."""
     return FUNCTION if "qs:caught(" in text else ""
 
 
 def with_places(text: str, sources: Iterable[Source], libraries: Iterable[tuple[str, Source]]) -> str:
-    """A query that knows where its pieces were written."""
+    """A query that knows the sources of its pieces."""
     if _TABLE not in text:
         return text
     known = list(libraries)
@@ -48,7 +48,7 @@ def with_places(text: str, sources: Iterable[Source], libraries: Iterable[tuple[
 
 
 def _entries(module: int, source: Source) -> Iterator[str]:
-    """Where a piece has its words, one after another; behind it nobody knows."""
+    """The line table of a piece of the query."""
     text, line, begin = source.made.text, source.line, 0
     for word in _WORD.finditer(text):
         breaks = text.count("\n", begin, word.start())

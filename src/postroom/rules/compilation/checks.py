@@ -1,4 +1,4 @@
-"""What a rule program must hold to, each a function of its own name; the printed rule of a problem is that name."""
+"""The checks of a rule program. Each is a function, whose name is printed with its problems."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Declared:
 
 @dataclass
 class Subject:
-    """A program with what surrounds it: the room's other queues, its collections, and the bodies as they were read."""
+    """A program with its context: the room's other queues, its collections, and the parsed bodies."""
 
     program: Program
     queues: frozenset[str]  # of the room, besides those of the program
@@ -133,7 +133,7 @@ def at(definition: RuleDefinition | PropertyDefinition, expression: Expression, 
 
 
 def name_unique(subject: Subject) -> Found:
-    """Queues and slicings share their names: a rule may be for either."""
+    """Queues and slicings have different names: a rule may be for either."""
     seen: dict[tuple[str, str], Position] = {}
     for definition in subject.program.definitions:
         group = "place" if definition.what in ("queue", "slicing") else definition.what
@@ -169,7 +169,7 @@ def reliable_persistent(subject: Subject) -> Found:
 
 
 def extension_known(subject: Subject) -> Found:
-    """What nothing here can do is refused: a message that is not signed as a policy wants must not go out."""
+    """Unsupported extensions are refused, so that no message goes out without the protection that a policy requires."""
     for queue in subject.program.queues.values():
         named = [policy.extension for policy in queue.policies]
         for policy in queue.policies:
@@ -181,7 +181,7 @@ def extension_known(subject: Subject) -> Found:
 
 
 def interface_usable(subject: Subject) -> Found:
-    """What a WSDL and its policies say is known when the program is loaded, not when the first message goes out."""
+    """WSDL files and policies are checked when the program is loaded, not at the first message."""
     for queue in subject.program.queues.values():
         if "Gateway" in queue.kind:
             why = unusable(queue)
@@ -190,7 +190,7 @@ def interface_usable(subject: Subject) -> Found:
 
 
 def _replying_endpoints(subject: Subject) -> set[str]:
-    """The endpoints that a queue sends to, and that may reply."""
+    """The endpoints that a queue sends to and that may reply."""
     queues = () if subject.endpoints is None else subject.program.queues.values()
     sending = (queue for queue in queues if queue.kind == "outgoingGateway" and not unusable(queue))
     ports = [port_of(queue, subject.endpoints or {}) for queue in sending]
@@ -198,7 +198,7 @@ def _replying_endpoints(subject: Subject) -> set[str]:
 
 
 def gateway_known(subject: Subject) -> Found:
-    """An endpoint is an operator's; a program that names one that is not there would lose messages in silence."""
+    """An endpoint that a program names must exist: otherwise its messages would be lost silently."""
     taken: dict[tuple[str, str], str] = {}
     agreed: dict[str, tuple[str, str]] = {}  # by port: who named it first, and with which terms
     replying = _replying_endpoints(subject)
@@ -325,7 +325,7 @@ def conditional(subject: Subject) -> Found:
 
 
 def absence(subject: Subject) -> Found:
-    """A rule that waits for something has one thing to do if it does not come."""
+    """A rule that waits for a message has exactly one action for its absence."""
     for rule, body in subject.rules():
         if rule.unless is not None and body.conditional:
             if not rule.body.text.startswith("if"):
@@ -402,12 +402,12 @@ def function_allowed(subject: Subject) -> Found:
 
 
 def _written(call: Call, text: str) -> str:
-    """The name of a function as it is written."""
+    """The name of a function as written."""
     return text[call.start : call.opening - (not call.reference)].rstrip()
 
 
 def _refusal(call: Call, text: str, around: Environment) -> str | None:
-    """Why a function may not be called: it is none of the module's, of its libraries', of XQuery's or of ours."""
+    """Why a call is not allowed: the function belongs to no module, library, XQuery or us."""
     name, arity = called(call)
     if (name, arity) in around.functions:
         return None
@@ -419,7 +419,7 @@ def _refusal(call: Call, text: str, around: Environment) -> str | None:
 
 
 def function_arguments(subject: Subject) -> Found:
-    """Our own functions take literal names, so that what a rule reads is known before it runs."""
+    """Our functions need literal names, so that it is known before the run what a rule reads."""
     for rule, expression, body in subject.expressions():
         for call in body.calls:
             wanted = functions.OURS.get(call.name)
@@ -453,9 +453,9 @@ def _misplaced(call: Call, declared: Declared) -> str | None:
 
 
 def variable_name(subject: Subject) -> Found:
-    """Variables of our own namespace hold what surrounds a rule: through them it would see its neighbours.
+    """Variables of our namespace are internal: through them a rule could read other messages.
 
-    Any prefix may be made to mean it: only variables that are declared, and those of a catch, have a namespace.
+    Any prefix may be bound to it, so only declared variables and those of a catch may have a namespace.
     """
     for rule in subject.program.rules.values():
         for expression in (part for part in (rule.body, rule.unless, rule.deadline) if part is not None):
@@ -473,7 +473,7 @@ def variable_name(subject: Subject) -> Found:
 
 
 def _variables(text: str, span: Span, around: Environment) -> Iterator[tuple[int, str]]:
-    """The variables in a namespace that nothing declares."""
+    """The undeclared variables with a namespace."""
     tokens, problem = tokens_before(text, *span)
     prefixed = [token for token in tokens if token.kind == "variable" and ":" in token.text]
     constructed = namespaces(text, *span) if prefixed and problem is None else []
@@ -489,7 +489,7 @@ def _variables(text: str, span: Span, around: Environment) -> Iterator[tuple[int
 
 
 def library_updates(subject: Subject) -> Found:
-    """Library modules go to the processor as they are, and it knows no updates."""
+    """Library modules are not translated, so they cannot contain updates."""
     for declaration in subject.declarations():
         for transform in declaration.body.transforms if declaration.library else ():
             where = declaration.at(transform.keyword.start)
@@ -500,7 +500,7 @@ def library_updates(subject: Subject) -> Found:
 
 
 def import_known(subject: Subject) -> Found:
-    """Imports find library modules among those that were loaded, and nowhere else."""
+    """Imports refer only to loaded library modules."""
     libraries = subject.program.libraries
     arounds = [subject.environment(module) for module in subject.program.modules]
     arounds += [library_environment(libraries, name) for name in libraries]
@@ -521,7 +521,7 @@ def import_known(subject: Subject) -> Found:
 
 
 def _imported(uri: str, libraries: Mapping[str, LibraryDefinition]) -> set[str]:
-    """A library module and all that it imports, at whatever depth."""
+    """A library module and all that it imports, at any depth."""
     names: set[str] = set()
     todo = {uri}
     while todo:
@@ -554,7 +554,7 @@ def _misused(call: Call, wanted: tuple[int, ...], target: str | None, subject: S
 
 
 def _settable(subject: Subject) -> frozenset[str]:
-    """Every property that some message may have: defined, of the system, or set by a rule."""
+    """Every property that a message may have: defined, system, or set by a rule."""
     explicit = {
         setting.name for _, body in subject.rules() for enqueue in body.enqueues for setting in enqueue.properties
     }

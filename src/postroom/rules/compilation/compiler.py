@@ -60,7 +60,7 @@ def compiled(
     known: frozenset[str] = frozenset(),
     filled: frozenset[str] | None = None,
 ) -> Plan:
-    """The plan of a program that has passed its checks; with ``filled`` it reads through these indexes alone."""
+    """The plan of a checked program; with ``filled`` it uses only these indexes."""
     indexes: dict[str, Index] = {}
     for queue in program.watched:  # what some rule reads by an index, others must keep up to date
         reader = Surroundings(program, queue, mark, filled=filled)
@@ -94,7 +94,7 @@ def compiled(
 
 @dataclass
 class Group:
-    """Rules of a queue, one after another, whose modules have the same declarations: one query."""
+    """Rules of a queue whose modules have the same declarations: one query."""
 
     around: Surroundings
     first: int  # the number of the first rule
@@ -124,7 +124,7 @@ def _groups(program: Program, around: Surroundings) -> Iterator[Group]:
 
 
 def read_alone(rule: RuleDefinition, program: Program, queue: str, mark: str) -> Surroundings:
-    """What one rule reads, of all that the rules of a queue do."""
+    """What a single rule reads."""
     known = environment(program, rule.module)
     around = Surroundings(program, queue, mark, environment=known)
     composed(rule, around, 0)
@@ -162,7 +162,7 @@ def target(program: Program, queue: str, indexes: Mapping[str, Index], mark: str
 def _properties(
     program: Program, queue: str, known: Environment
 ) -> Iterator[tuple[PropertyDefinition, Expression, Edited, str]]:
-    """Properties of a queue with values under the same declarations: each with its value, and as it is computed."""
+    """The computed properties of a queue under the same declarations, with their expressions."""
     for definition in program.properties_of(queue):
         value = definition.value_for(queue)
         if value is not None and environment(program, definition.module).key == known.key:
@@ -171,7 +171,7 @@ def _properties(
 
 
 def _foreign(program: Program, queue: str, known: Environment) -> bool:
-    """Whether a property of a queue has a value under other declarations."""
+    """Whether a property of a queue is computed under other declarations."""
     return any(
         definition.value_for(queue) is not None and environment(program, definition.module).key != known.key
         for definition in program.properties_of(queue)
@@ -179,13 +179,13 @@ def _foreign(program: Program, queue: str, known: Environment) -> bool:
 
 
 def _worked_out(program: Program, queue: str, indexes: Mapping[str, Index], mark: str, known: Environment) -> list[str]:
-    """The expressions for what a new message of a queue gets; over $qs:message, $qs:p (explicit) and $qs:h."""
+    """The expressions computed for a new message of a queue, over $qs:message, $qs:p (explicit) and $qs:h."""
     parts = [text for _, _, _, text in _properties(program, queue, known)]
     return parts + [indexed(index, mark) for index in indexes.values() if index.queue == queue]
 
 
 def property_value(value: Expression, known: Environment, type: str = "string") -> Edited:
-    """A value expression with our own functions in XQuery's words, behind what makes its errors be told where it is."""
+    """A value expression in plain XQuery, with a prefix for error places."""
     body = read(value.text, 0, len(value.text), known.prolog.namespaces, "in a value")
     edits = [Edit(call.start, call.end, "$qs:message") for call in body.calls if call.name == "qs:message"]
     edits += [*closing_edits(body), *update_edits(body), *caught_edits(value.text, 0, len(value.text))]
@@ -201,9 +201,9 @@ def property_value(value: Expression, known: Environment, type: str = "string") 
 
 
 def _entry_queries(program: Program, queue: str, indexes: Mapping[str, Index], mark: str) -> Iterator[Query]:
-    """For messages that come from outside: type what the sender gave, work out the rest.
+    """Queries for messages from outside: convert given properties, compute the rest.
 
-    One query for each of the declarations that values have around them; nearly always it is one.
+    One query for each set of declarations; usually there is one.
     """
     valued = [definition for definition in program.properties_of(queue) if definition.value_for(queue) is not None]
     arounds = {known.key: known for known in (environment(program, definition.module) for definition in valued)}
@@ -232,7 +232,7 @@ def _entry_queries(program: Program, queue: str, indexes: Mapping[str, Index], m
 
 
 def _declared(around: Surroundings, bodies: Sequence[Body] = ()) -> list[tuple[Edited, Expression, str]]:
-    """The declarations of a query that someone wrote."""
+    """The users' declarations in a query."""
     made, known = declared(around, bodies), around.environment
     return [] if made is None or known.where is None else [(made, known.where, known.file)]
 
@@ -247,13 +247,13 @@ def _valued(program: Program, queues: Iterable[str], around: Surroundings) -> li
 
 
 def _catching(known: Environment, written: Iterable[str]) -> str:
-    """A mark on queries in which someone catches errors."""
+    """A marker for queries in which a user catches errors."""
     texts = [known.prolog.text, *(source.said.text for _, source in _libraries(known)), *written]
     return f" {CATCHING}" if any(_TRY.search(text) for text in texts) else ""
 
 
 def _libraries(known: Environment) -> tuple[tuple[str, Source], ...]:
-    """The library modules that some declarations import, at whatever depth."""
+    """The library modules that some declarations import, at any depth."""
     libraries: dict[str, tuple[str, Source]] = {}
     todo = [imported.uri for imported in known.prolog.imports]
     while todo:
@@ -269,7 +269,7 @@ def _libraries(known: Environment) -> tuple[tuple[str, Source], ...]:
 
 
 def sources_of(text: str, *written: Iterable[tuple[Edited, Expression, str]]) -> tuple[Source, ...]:
-    """Where each piece stands in a query; they stand there in this order, each on lines of its own."""
+    """The positions of user-written pieces in a query; they are in this order, each on its own lines."""
     sources, at = [], 0
     for made, expression, file in (piece for some in written for piece in some):
         begin = text.find(f"\n{made.text}\n", at)
@@ -280,15 +280,15 @@ def sources_of(text: str, *written: Iterable[tuple[Edited, Expression, str]]) ->
 
 
 def answered(text: str) -> str:
-    """What is said of each message, in their order."""
+    """The part of the query that returns the results, message by message."""
     return f"($qs:r, {text})"
 
 
 def _guarded(text: str, number: int, mark: str, *, careful: bool) -> str:
     """An expression whose errors are caught.
 
-    Saxon cannot catch an error when a part of the answer is written (XTDE3530), and it writes as early as it can. A
-    careful answer is gathered in an element of its own, which is looked into when it is whole; that is slower.
+    Saxon cannot catch an error after output has begun (XTDE3530), and it streams output. A ``careful`` answer is
+    collected in an element first, which is slower.
     """
     caught = (
         f'<x-{mark} r="{number}" c="{{$err:code}}" v="{{$err:description}}" l="{{$err:line-number}}" '
@@ -352,12 +352,12 @@ def _query(
     sources = sources_of(quick, _declared(around, group.bodies), values, bodies)
     foreign = frozenset(queue for queue in program.mentioned if _foreign(program, queue, known))
     libraries = _libraries(known)
-    quick, careful = (with_places(each, sources, libraries) for each in (quick, text(careful=True)))
+    quick, careful = (with_places(query, sources, libraries) for query in (quick, text(careful=True)))
     return Query(quick, careful, sources, group.numbers, foreign, libraries, _users(group))
 
 
 def _users(group: Group) -> dict[str, tuple[int, ...]]:
-    """By the local names of variables that the module declares or imports, the numbers of the rules that use them."""
+    """For each local name of a declared or imported variable, the numbers of the rules that use it."""
     users: dict[str, tuple[int, ...]] = {}
     for number, (rule, _) in zip(group.numbers, group.rules, strict=True):
         pieces = [piece.text for piece in (rule.body, rule.unless, rule.deadline) if piece is not None]
@@ -373,7 +373,7 @@ def head(
     collections: tuple[str, ...],
     bodies: Sequence[Body],
 ) -> str:
-    """Everything before the query itself."""
+    """Everything before the main query."""
     mark, known = around.mark, around.environment
     types = {definition.type: None for definition in program.properties.values()}
     functions = []
@@ -397,7 +397,7 @@ def head(
 
 
 def main(rules: str) -> str:
-    """The query itself."""
+    """The main query."""
     return (
         "let $qs:all := /Q{}b/Q{}d ! qs:doc(.) "
         "let $qs:sets := map:merge(/Q{}b/Q{}s ! map:entry(string(@id), qs:some($qs:all, string(@d)))) "
@@ -411,7 +411,7 @@ def main(rules: str) -> str:
 def rule_call(
     program: Program, around: Surroundings, number: int, rule: RuleDefinition, body: str, *, careful: bool = False
 ) -> str:
-    """One rule inside the query: its own try, its own number; a slicing's rule only for messages that have a slice."""
+    """A rule in the query, with its own try and number; slicing rules only for messages with a slice."""
     guarded = _guarded(f"$qs:message ! (\n{body}\n)", number, around.mark, careful=careful)
     if rule.target in program.slicings:
         return f"(if (exists($qs:m/@k{around.slicing(rule.target)})) then {guarded} else ())"

@@ -1,9 +1,8 @@
-"""What surrounds the expressions of a module: its declarations, and the library modules that it imports.
+"""The environment of a module's expressions: its declarations and imported library modules.
 
-The declarations stand in the query as they are written, before the rules, so that Saxon gives them their meaning. Three
-things are put in: library modules as the processor can reach them, without a file; a frame around the value of a
-variable, which must not see the document of all messages; and, for functions that look at the message or at sets of
-messages, parameters through which they do.
+Declarations are put into the query as written, before the rules. Three things are added: library modules embedded
+without a file; a wrapper around variables, which must not read the document of all messages; and parameters for
+functions that read the message or sets of messages.
 """
 
 from __future__ import annotations
@@ -51,12 +50,12 @@ class Environment:
 
     @cached_property
     def key(self) -> str:
-        """Expressions with the same surroundings may stand in one query."""
+        """A key: expressions with the same key may be in one query."""
         return "\n".join([self.prolog.text, *(self._reached(clause.uri) for clause in self.prolog.imports)])
 
     @cached_property
     def functions(self) -> frozenset[Named]:
-        """Those that expressions may call, beside XQuery's and ours."""
+        """The functions that expressions may call, besides XQuery's and ours."""
         own = {named(function) for function in self.prolog.functions}
         imported = (self._library(clause.uri).functions for clause in self.prolog.imports)
         return frozenset(own.union(*(map(named, some) for some in imported)))
@@ -69,7 +68,7 @@ class Environment:
 
     @cached_property
     def calls(self) -> dict[Named, frozenset[Named]]:
-        """What each function of the module calls, of its own functions and of ours."""
+        """For each function of the module, the functions that it calls, of the module and of ours."""
         return {
             named(declaration): frozenset(map(called, body.calls))
             for declaration, body in self.prolog.bodies.items()
@@ -78,14 +77,14 @@ class Environment:
 
     @cached_property
     def seeing(self) -> frozenset[Named]:
-        """The functions that look at the message, or at sets of messages, or call one that does."""
+        """The functions that read the message or sets of messages, directly or indirectly."""
         names = {name for name, some in self.calls.items() if any(callee in OURS for callee, _ in some)}
         while more := {name for name, some in self.calls.items() if some & names} - names:
             names |= more
         return frozenset(names)
 
     def reached(self, bodies: Iterable[Body]) -> frozenset[Named]:
-        """The functions of the module that some expressions may call, at whatever depth."""
+        """The functions of the module that some expressions may call, at any depth."""
         names: set[Named] = set()
         todo = {called(call) for body in bodies for call in body.calls}
         while todo:
@@ -94,7 +93,7 @@ class Environment:
         return frozenset(names)
 
     def used(self, texts: Iterable[str]) -> set[str]:
-        """The local names of the module's variables, and of those it imports, that texts come to, by whatever way."""
+        """The local names of module and imported variables that texts use, directly or indirectly."""
         every: list[Function | Variable] = [*self.prolog.variables, *self.prolog.functions]
         own = {
             declaration.name[1]: (declaration, self.prolog.text[slice(*_inside(declaration))]) for declaration in every
@@ -143,7 +142,7 @@ def library_environment(libraries: Mapping[str, LibraryDefinition], uri: str) ->
 
 
 def place(environment: Environment, offset: int) -> Position:
-    """A place in the declarations, as a place in their file."""
+    """An offset in the declarations as a place in their file."""
     where = environment.where
     assert where is not None
     return where.place(environment.file, offset)
@@ -161,7 +160,7 @@ def import_edits(imports: Iterable[Import], libraries: Mapping[str, LibraryDefin
 
 
 def reference(libraries: Mapping[str, LibraryDefinition], uri: str) -> str:
-    """A library module as an address that has all of it: it is read from nowhere."""
+    """A library module as a data URL with its whole text, so that no file is read."""
     return f"data:application/xquery;base64,{b64encode(library_edited(libraries, uri).text.encode()).decode()}"
 
 
@@ -172,7 +171,7 @@ def library_edited(libraries: Mapping[str, LibraryDefinition], uri: str) -> Edit
 
 
 def framed(variables: Iterable[Variable]) -> list[Edit]:
-    """Values without a context: that of the query is the document of all messages, whoever sent them."""
+    """Wrap variables, so that their values have no context item: it would be the document of all messages."""
     edits = []
     for variable in variables:
         edits += [Edit(variable.value.start, variable.value.start, "(function() { ")]
@@ -186,10 +185,10 @@ def parameters(function: Function) -> Edit:
 
 
 def call_edits(call: Call, text: str) -> list[Edit]:
-    """A call of a function that sees what the rule sees: it is given it.
+    """Pass the context parameters in calls of functions that need them.
 
-    Where the function is not called but meant, a function around it stands for it. Saxon 13 cannot leave out arguments
-    of a function that is declared further down.
+    A function reference is wrapped in a function. Saxon 13 does not support default arguments of functions that are
+    declared later.
     """
     name = text[call.start : call.opening - (not call.reference)].rstrip()
     if call.reference:
@@ -211,14 +210,14 @@ def call_edits(call: Call, text: str) -> list[Edit]:
 
 
 def _around(name: str, values: Sequence[str]) -> str:
-    """A function with a parameter for each ``?``, in whose place its argument is given."""
+    """A wrapping function with a parameter for each ``?``."""
     values_text = [f"$qs:g{number}" if value == "?" else value for number, value in enumerate(values)]
     open = ", ".join(parameter for parameter, value in zip(values_text, values, strict=True) if value == "?")
     return f"function({open}) {{ {name}({', '.join([SEEN, *values_text])}) }}"
 
 
 def usual_namespaces(environment: Environment) -> str:
-    """The prefixes of every query, except those that the module declares itself."""
+    """The default prefixes of queries, except those that the module declares."""
     return " ".join(
         f'declare namespace {prefix} = "{PREFIXES[prefix]}";'
         for prefix in _USUAL
@@ -227,7 +226,7 @@ def usual_namespaces(environment: Environment) -> str:
 
 
 def finished(text: str, environment: Environment, mark: str) -> str:
-    """A query with all that it needs; where elements without a prefix are in some namespace, ours are in none."""
+    """A complete query; with a default element namespace, our own elements are still in none."""
     text = with_functions(text)
     if not environment.prolog.default:
         return text

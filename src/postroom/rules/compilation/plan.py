@@ -1,6 +1,6 @@
-"""What a program became: for each watched queue one query over a batch of its messages, and what that query reads.
+"""The compiled program: for each queue with rules one query over a batch of messages, and what it reads.
 
-A plan is plain data. It travels to the workers; it knows nothing of Spark, of the store or of any message.
+A plan is plain data that is sent to workers. It is independent of Spark, the store and messages.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CATCHING = "(: catching :)"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Where the value comes from by which a message finds a slice or an index entry."""
+    """How a message's value for a slice or an index is found."""
 
     source: str  # property, literal, or probe: the values that the message itself has in an index
     name: str
@@ -34,7 +34,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A set of messages that the rules of a queue look at."""
+    """A set of messages that the rules of a queue read."""
 
     kind: str  # slice, index or queue
     name: str  # of the slicing, the index or the queue
@@ -48,7 +48,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Values of the messages of a queue, kept so that a rule finds the few that it compares with."""
+    """Indexed values of the messages of a queue, so that a rule finds the few that it compares with."""
 
     name: str
     queue: str
@@ -66,7 +66,7 @@ class PlannedProperty:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A piece of a query that someone wrote: where it stands there, and where it was written."""
+    """A user-written piece of a query: its position there, and in its file."""
 
     line: int  # of the query, from 1; the piece begins with it
     made: Edited
@@ -86,7 +86,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is evaluated in one go: rules, or properties, whose modules have the same declarations."""
+    """A unit of evaluation: rules or properties whose modules have the same declarations."""
 
     text: str
     careful: str = ""  # the same, slower: a failing rule's answer is held back
@@ -97,7 +97,7 @@ class Query:
     users: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by the name of a variable, rules that use it
 
     def place(self, line: int, column: int, module: str = "") -> Position | None:
-        """Where in a file stands what is at a place in the query, or in a library module; None if it is ours."""
+        """The place in a file for a position in the query or a library module; None for generated text."""
         sources = [source for address, source in self.libraries if address == module] or self.sources
         origin = next((source for source in sources if source.holds(line)), None)
         return None if origin is None else origin.place(line, column)
@@ -105,7 +105,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Target:
-    """What must be worked out for a message before it enters a queue."""
+    """What is computed for a message before it enters a queue."""
 
     queue: str
     properties: tuple[PlannedProperty, ...] = ()
@@ -118,12 +118,12 @@ class Target:
 
     @cached_property
     def plain(self) -> bool:
-        """Whether a message may enter without any work."""
+        """Whether a message may enter without computation."""
         return not (self.properties or self.slicings or self.indexes or self.schema or self.echo or self.connection)
 
 
 class Template(NamedTuple):
-    """All but the body of a message that a rule enqueues, where it is known before any message comes."""
+    """A message that a rule enqueues, except for its body, if the rest is known before the run."""
 
     rule: int  # its number among those of the queue
     queue: str
@@ -133,7 +133,7 @@ class Template(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueuePlan:
-    """All rules that a message of one queue sets off, as one query."""
+    """All rules for the messages of one queue, as queries."""
 
     queue: str
     priority: int
@@ -153,17 +153,17 @@ class QueuePlan:
         return str(body.place(file, at))
 
     def query_of(self, rule: int) -> Query:
-        """The query with a rule, by its number."""
+        """The query of a rule, by its number."""
         return next(query for query in self.queries if rule in query.rules)
 
     @property
     def bare(self) -> bool:
-        """Whether the rules ask for nothing but the message itself."""
+        """Whether the rules read only the message itself."""
         return not (self.reads or self.properties or self.system or self.inherited or self.slicings)
 
 
 class Absence(NamedTuple):
-    """A rule that fires when something has not come."""
+    """A rule that fires when an expected message has not arrived."""
 
     waiting: str  # the queue in which messages wait
     slicing: str | None  # of which it is a rule
@@ -171,7 +171,7 @@ class Absence(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """The whole of a program at one version of the definitions."""
+    """The compiled program at one version of the definitions."""
 
     version: int
     mark: str  # a random word in the tags of results: nothing that a message says can be taken for one
@@ -193,7 +193,7 @@ class Plan:
 
 
 def free_of(plan: Plan) -> frozenset[str]:
-    """The queues whose rules look at no other messages and reset no slice."""
+    """The queues whose rules read no other messages and reset no slice."""
     return frozenset(
         name
         for name, queue in plan.queues.items()

@@ -1,4 +1,4 @@
-"""Which endpoint a gateway queue belongs to: ``interface TRANSPORT port ENDPOINT``, both as an operator set them.
+"""Which endpoint a gateway queue belongs to: ``interface TRANSPORT port ENDPOINT``, both set by the operator.
 
 With ``interface FILE.wsdl port PORT``, the port is one of the file and the endpoint of that name, which is SOAP.
 """
@@ -26,7 +26,7 @@ def is_wsdl(interface: str) -> bool:
 
 
 def unusable(queue: QueueDefinition) -> str | None:
-    """Why the interface of a queue, or one of its policies, cannot be used; None if they can."""
+    """Why the WSDL or a policy of a queue is not usable; None if it is."""
     try:
         if queue.interface_text is not None:
             check_interface(queue.interface_text, queue.port or queue.name)
@@ -46,8 +46,8 @@ def unusable(queue: QueueDefinition) -> str | None:
 def port_of(queue: QueueDefinition, endpoints: Mapping[str, Endpoint]) -> Port | str | None:
     """The port of a queue; why it cannot have one; None if it needs none.
 
-    An outgoing gateway without ``port`` has the endpoint of its own name. An incoming one without ``port`` gets what is
-    sent to it inside of the room.
+    An outgoing gateway without ``port`` uses the endpoint of its own name. An incoming one without ``port`` gets
+    messages from inside the room.
     """
     if queue.kind not in DIRECTIONS:
         return None
@@ -74,7 +74,7 @@ def port_of(queue: QueueDefinition, endpoints: Mapping[str, Endpoint]) -> Port |
 
 
 def _missing(queue: QueueDefinition, endpoint: Endpoint) -> list[str]:
-    """Settings that the policies of a queue need."""
+    """Settings that the policies of a queue require and the endpoint lacks."""
     missing = []
     for policy in queue.policies:
         if policy.extension == SECURITY and policy.text is not None:
@@ -86,7 +86,7 @@ def _missing(queue: QueueDefinition, endpoint: Endpoint) -> list[str]:
 
 
 def _terms(queue: QueueDefinition) -> str | None:
-    """What an interface and its policies say, as it is kept for those who send and take in."""
+    """The terms of a WSDL and its policies, as they are stored for senders and receivers."""
     if queue.interface_text is None:
         return None
     security = next((policy for policy in queue.policies if policy.extension == SECURITY), None)

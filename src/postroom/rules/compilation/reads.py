@@ -1,8 +1,8 @@
-"""Reading little of a queue: ``qs:queue("x")[path = value]`` is answered by an index instead of the whole queue.
+"""Reading little of a queue: ``qs:queue("x")[path = value]`` uses an index instead of the whole queue.
 
-Recognised are an equality between a path of the queue's messages and a value that depends on the current message
-alone, written at the call or at every use of the variable that holds it. The rule itself stays as it is: what the index
-gives is what its own predicate would leave over, and what is not recognised reads the whole queue.
+It recognises an equality between a path of the queue's messages and a value of the current message, at the call or at
+every use of the variable that holds it. The rule is unchanged: the index returns what its predicate would select.
+Anything else reads the whole queue.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LOOSE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """An index over the messages of a queue, and where the value to look for comes from."""
+    """An index over the messages of a queue, and the expression of the key."""
 
     expression: str
     key: Key
@@ -38,7 +38,7 @@ class Keyed:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An expression with what it is made of: the body of a rule, or of a function."""
+    """An expression with its structure: the body of a rule or function."""
 
     text: str
     body: Body
@@ -47,7 +47,7 @@ class Piece:
 
 
 def keyed_read(piece: Piece, call: Call, program: Program) -> Keyed | None:
-    """How a call of qs:queue can be answered by an index; None if it cannot."""
+    """The index that can answer a call of qs:queue; None if there is none."""
     return _Finder(piece, program).keyed(call)
 
 
@@ -75,7 +75,7 @@ class _Finder:
         return keys.pop() if len(keys) == 1 else None
 
     def _renamed(self, offset: int) -> bool:
-        """Whether names here may be in a namespace that a constructor declares: then they are not those of an index."""
+        """Whether names may be in the namespace of a constructor here: then they do not match an index."""
         return any(
             "xmlns" in self._text[constructor.start : constructor.end]
             for constructor in self._body.constructors
@@ -83,7 +83,7 @@ class _Finder:
         )
 
     def _named(self, path: Sequence[Token]) -> str:
-        """A path as it means the same in every query: an index is filled where other declarations hold."""
+        """A path independent of declarations, because an index is shared by queries with others."""
         prefixes, default = self._prolog.namespaces, self._prolog.default
         if not prefixes and not default:
             return self._text[path[0].start : path[-1].end]
@@ -106,7 +106,7 @@ class _Finder:
         return "".join(names)
 
     def _holder(self, call: Call, at: int) -> Binding | None:
-        """The variable that holds the call and nothing else."""
+        """The variable that holds exactly the call."""
         end = self._tokens[at - 1].end if at else 0
         for binding in self._body.bindings:
             if binding.kind == "let" and (binding.value.start, binding.value.end) == (call.start, end):
@@ -120,7 +120,7 @@ class _Finder:
         return at < len(self._tokens) and self._tokens[at].text == text
 
     def _steps(self, at: int) -> tuple[str, int]:
-        """The steps of a path from here, with predicates that are paths themselves; and the first token behind."""
+        """The steps of a path from here, with predicates that are paths; and the next token."""
         begin = at
         while at < len(self._tokens):
             if self._tokens[at].kind != "symbol":
@@ -143,7 +143,7 @@ class _Finder:
         return self._named(self._tokens[begin:at]), at
 
     def _is_step(self, at: int) -> bool:
-        """A name or ``@``; not the beginning of a call, of a constructor, of a test or of a step with an axis."""
+        """Whether a name or ``@`` is a step, not a call, constructor, test or axis."""
         if not 0 <= at < len(self._tokens):
             return False
         token = self._tokens[at]
@@ -162,9 +162,9 @@ class _Finder:
         return len(self._tokens)
 
     def _predicate(self, steps: str, at: int) -> Keyed | None:
-        """The first equality of a predicate (or of its conjunction) that an index can answer.
+        """The first indexable equality in a predicate or a conjunction.
 
-        Not one beside an ``or``, which would find more, and not where places are counted among all messages.
+        Not beside an ``or``, which selects more, nor where positions are counted.
         """
         inside = self._tokens[at + 1 : self._close(at)]
         if self._renamed(self._tokens[at].start) or not _is_conjunction(inside):
@@ -200,7 +200,7 @@ class _Finder:
         return None
 
     def _by_property(self, call: Call) -> Key | None:
-        """Only strings: a number is compared by its value, and an index knows texts."""
+        """Only strings: numbers compare by value, and the index has texts."""
         if call.name == "qs:slicekey":
             name = self._program.slicings[self._target].property
         else:
@@ -225,16 +225,15 @@ def _braced(uri: str) -> str:
 
 @lru_cache(maxsize=4)
 def _read(text: str) -> tuple[list[Token], list[int]]:
-    """The tokens of a body and where each begins; asked for every call in it."""
+    """The tokens of a body with offsets; cached, because every call in it needs them."""
     words = tokens(text)
     return words, [token.start for token in words]
 
 
 def _is_conjunction(part: Sequence[Token]) -> bool:
-    """Whether each of the comparisons joined by ``and`` must hold.
+    """Whether a part is a conjunction of comparisons.
 
-    An ``or`` or a comma would find more, and so would a condition or a quantifier, whose last part reaches to the end.
-    Where places are counted, they are counted among all messages.
+    An ``or``, a comma, a condition or a quantifier may select more; positions are counted among all messages.
     """
     if any(token.text in _PLACES for token in part):
         return False
@@ -246,7 +245,7 @@ def _is_conjunction(part: Sequence[Token]) -> bool:
 
 
 def _outside(part: Sequence[Token]) -> Iterator[tuple[int, Token]]:
-    """The tokens outside of all brackets and constructors, with their numbers."""
+    """The tokens outside of brackets and constructors, with their indices."""
     depth = 0
     for number, token in enumerate(part):
         opens = token.kind == "open-constructor" or (token.kind == "symbol" and token.text in CLOSERS)
@@ -262,9 +261,9 @@ def _is_step_name(part: Sequence[Token], number: int) -> bool:
 
 
 def _is_path(part: Sequence[Token]) -> bool:
-    """Names and slashes only: no function, no number, no variable, nothing that looks at a position.
+    """Whether a part has only names and slashes: no function, number, variable or position.
 
-    Two names side by side are an operator and its operand, as in ``a or b``.
+    Two adjacent names are an operator and an operand, as in ``a or b``.
     """
     steps = [token.kind == "name" or token.text in (".", "*") for token in part]
     names = any(token.kind == "name" for token in part)
@@ -273,6 +272,6 @@ def _is_path(part: Sequence[Token]) -> bool:
 
 
 def _split(part: Sequence[Token], word: str) -> list[Sequence[Token]]:
-    """The pieces of a part between a word or symbol outside of all brackets."""
+    """Split a part at a word or symbol outside of brackets."""
     cuts = [number for number, token in _outside(part) if token.text == word and not _is_step_name(part, number)]
     return [part[begin + 1 : end] for begin, end in pairwise([-1, *cuts, len(part)])]

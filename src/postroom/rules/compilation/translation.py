@@ -1,6 +1,6 @@
-"""From QML to XQuery: a rule's body becomes an expression that answers with its pending actions as elements.
+"""From QML to XQuery: a rule's body becomes an expression that returns its pending actions as elements.
 
-Lines stay where they are, so that an error of the XQuery compiler can be told with its place in the user's file.
+Line numbers are kept, so that errors of the XQuery compiler have places in the user's file.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _UNREAD = '$qs:sets("")'
 
 @dataclass
 class Surroundings:
-    """What the rules of one queue share: the sets they read, the properties they must be shown."""
+    """What the rules of one queue share: the sets that they read, and the properties that they need."""
 
     program: Program
     queue: str
@@ -68,7 +68,7 @@ class Surroundings:
     environment: Environment = field(default_factory=Environment)  # of the rules of one query
 
     def within(self, environment: Environment) -> Surroundings:
-        """The same for those rules whose module has these declarations: they are a query of their own."""
+        """The part for rules whose module has these declarations, which are a query of their own."""
         return replace(self, environment=environment, into={})
 
     def number(self, read: Read) -> int:
@@ -85,7 +85,7 @@ class Surroundings:
         return self.filled is None or f"{queue} {expression}" in self.filled
 
     def unworked(self, queue: str) -> bool:
-        """Whether nothing has to be computed for the messages of a queue."""
+        """Whether nothing is computed for messages of a queue."""
         return queue not in self.indexed and not any(
             definition.value_for(queue) for definition in self.program.properties_of(queue)
         )
@@ -94,7 +94,7 @@ class Surroundings:
         return self.slicings.setdefault(name, len(self.slicings))
 
     def template(self, template: Template) -> str:
-        """The variable that stands before a message made by a template."""
+        """The variable for messages of a template."""
         return f"$qs:t{self.templates.setdefault(template, len(self.templates))}"
 
     def function(self, queue: str) -> str:
@@ -108,7 +108,7 @@ def translated(rule: RuleDefinition, around: Surroundings, number: int = 0, body
 
 @dataclass(frozen=True)
 class Composed:
-    """A rule as it stands in a query, and the pieces of it that someone wrote, each on lines of its own."""
+    """A rule in a query, with its user-written pieces, each on its own lines."""
 
     text: str
     pieces: tuple[tuple[Edited, Expression], ...]
@@ -117,8 +117,8 @@ class Composed:
 def composed(rule: RuleDefinition, around: Surroundings, number: int, body: Body | None = None) -> Composed:
     """A rule for the messages of a queue.
 
-    One that waits for something is two: where a message comes that must be followed by another, it begins to wait; and
-    when its time is over, the rule fires unless the other has come.
+    A rule with a timeout has two parts: for the first message it starts to wait; when the time is over, it fires unless
+    the expected message has arrived.
     """
     text, unless, deadline = rule.body.text, rule.unless, rule.deadline
     if unless is None or deadline is None:
@@ -145,7 +145,7 @@ def composed(rule: RuleDefinition, around: Surroundings, number: int, body: Body
 
 
 def _condition(text: str) -> tuple[Span, int]:
-    """What is in the parentheses of an if, and where its then ends."""
+    """The condition in the parentheses of an if, and the end of its then."""
     words, depth = tokens(text), 0
     for number, token in enumerate(words):
         if token.kind == "symbol":
@@ -156,7 +156,7 @@ def _condition(text: str) -> tuple[Span, int]:
 
 
 def _value(value: Expression, rule: RuleDefinition, around: Surroundings, before: str = "", behind: str = "") -> Edited:
-    """An expression of a rule beside its body, with more before and behind it on its lines."""
+    """Another expression of a rule, with text before and after it on the same lines."""
     prolog = around.environment.prolog
     body = read(value.text, 0, len(value.text), prolog.namespaces, "in a condition")
     piece = Piece(value.text, body, rule.target, prolog)
@@ -191,9 +191,9 @@ def _edits(rule: RuleDefinition, around: Surroundings, number: int, body: Body |
 
 
 def declared(around: Surroundings, bodies: Sequence[Body] = ()) -> Edited | None:
-    """The declarations of a module as they stand in the query of some rules; None if it has none.
+    """The declarations of a module in a query; None if it has none.
 
-    What a function reads that none of them calls is not read.
+    Sets that only unused functions read are not read.
     """
     environment = around.environment
     if environment.where is None:
@@ -275,7 +275,7 @@ def _literal(text: str, span: Span) -> str | None:
 
 
 def _is_element(span: Span, body: Body, text: str) -> bool:
-    """Whether an expression is one direct constructor, or a variable that holds one."""
+    """Whether an expression is one direct constructor, or a variable with one."""
     inside = text[span.start : span.end].strip()
     if inside.startswith("$"):
         binding = body.binding_of(span)
@@ -284,7 +284,7 @@ def _is_element(span: Span, body: Body, text: str) -> bool:
 
 
 def _is_message(span: Span, body: Body, text: str) -> bool:
-    """Whether an expression is the current message and nothing else. Where an action stands it is the context, too."""
+    """Whether an expression is just the current message, which is also the context of an action."""
     inside = text[span.start : span.end].strip()
     if inside.startswith("$"):
         bound = body.binding_of(span)
@@ -293,7 +293,7 @@ def _is_message(span: Span, body: Body, text: str) -> bool:
 
 
 def _is_constructor(words: Sequence[Token]) -> bool:
-    """Whether the element that begins first ends last."""
+    """Whether the first element spans the whole expression."""
     depth = 0
     for number, token in enumerate(words):
         depth += (token.kind == "open-constructor") - (token.kind == "close-constructor")
@@ -316,7 +316,7 @@ def _reset_edits(reset: Reset, number: int, rule: RuleDefinition, around: Surrou
 
 
 def _call(call: Call, piece: Piece, around: Surroundings) -> str | None:
-    """What stands for a call of one of our own functions; None for XQuery's."""
+    """The replacement for a call of our own functions; None for XQuery's."""
     name = call.name
     if name == "qs:message":
         return "$qs:message"
@@ -381,7 +381,7 @@ def property_access(name: str, around: Surroundings) -> str:
 
 
 def collection_variable(name: str) -> str:
-    """The variable of a collection; a name with a prefix is none for a variable.
+    """The variable of a collection; prefixes are escaped.
 
     >>> collection_variable("prices"), collection_variable("chem:price_list")
     ('collection-prices', 'collection-chem_-price__list')
@@ -392,7 +392,7 @@ def collection_variable(name: str) -> str:
 def prolog(
     mark: str, collections: Sequence[str], within: Surroundings | None = None, bodies: Sequence[Body] = ()
 ) -> str:
-    """Declarations that every query begins with: the usual prefixes, those of the rules' module, and ours."""
+    """The declarations at the start of every query: default prefixes, those of the module, and ours."""
     environment = Environment() if within is None else within.environment
     written = None if within is None else declared(within, bodies)
     own = "" if written is None else f"\n{written.text}\n"
@@ -472,9 +472,9 @@ _FUNCTIONS = (
 
 
 def casts(types: Mapping[str, None], mark: str) -> str:
-    """Two functions for each type of a property: what is read, and what is set.
+    """Two functions for each property type, for reading and setting.
 
-    Functions, and not casts in the rule: there a constructor may make the prefix ``xs`` mean something else.
+    They are functions instead of casts because a constructor may rebind the prefix ``xs``.
     """
     return " ".join(
         f"declare function qs:to-{type}($v as item()*) as xs:{type}? {{ xs:{type}($v) }}; "
@@ -486,12 +486,12 @@ def casts(types: Mapping[str, None], mark: str) -> str:
 
 
 def cast(type: str) -> str:
-    """A function that makes a value one of a type, and fails where it stands, whatever ``xs`` means there."""
+    """A function that casts a value to a type and raises in place, whatever ``xs`` is bound to there."""
     return f"function($qs:v) {{ $qs:v cast as Q{{{PREFIXES['xs']}}}{type} }}"
 
 
 def computed(definition: PropertyDefinition, text: str) -> str:
-    """The element of a computed property of ``$qs:message``; its value stands on lines of its own."""
+    """The element of a computed property of ``$qs:message``; its value is on its own lines."""
     made = f'qs:computed("{definition.name}", \n{text}\n)'
     if definition.fixed:
         return made
@@ -499,7 +499,7 @@ def computed(definition: PropertyDefinition, text: str) -> str:
 
 
 def indexed(index: Index, mark: str) -> str:
-    """The elements of an index's values; a message that the expression does not fit has none."""
+    """The elements of an index's values; none for a message to which the expression does not apply."""
     return (
         f"(try {{ for $qs:v in distinct-values(data($qs:message ! ({index.expression})) "
         f"! substring(string(.), 1, {INDEXED_CHARS_MAX})) "
@@ -508,7 +508,7 @@ def indexed(index: Index, mark: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text inside an attribute of a constructor, in an XQuery."""
+    """Text escaped for an attribute constructor in XQuery."""
     for character, word in (("&", "&amp;"), ("<", "&lt;"), ('"', "&quot;"), ("{", "{{"), ("}", "}}")):
         text = text.replace(character, word)
     return text

@@ -1,8 +1,7 @@
 """``copy … modify … return`` in XQuery without updates, which Saxon's free edition does not have.
 
-What is to be modified is told as maps, one for each update, and a changed tree is built from the copy: as the XQuery
-Update Facility says, all targets are those of the copy as it was, and updates are made in its order, whatever order
-they stand in. Its errors have its codes.
+Updates become maps, and a new tree is built from the copy. As in the XQuery Update Facility, all targets refer to the
+unchanged copy, updates are applied in its order, and errors have its codes.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ PLACE = "(: updating :)"
 
 
 def update_edits(body: Body) -> Iterator[Edit]:
-    """The beginnings; the ends are among the closings of the body, which are in the right order."""
+    """The edits at the beginnings; those at the ends are among the closings of the body, in order."""
     for transform in body.transforms:
         yield from _transformed(transform)
     for update in body.updates:

@@ -1,1 +1,1 @@
-"""Running compiled rules: what crosses Spark, Saxon, and what comes back."""
+"""Running compiled rules: exchange with Spark, and Saxon."""

@@ -1,4 +1,4 @@
-"""Claimed messages with the sets that their rules will look at: slices by their key, indexes by their values."""
+"""Claimed messages with the sets that their rules read: slices by key, indexes by value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from postroom.store.kernel.transaction import Transaction
 
 
 def arrivals_of(plan: Plan, tx: Transaction, claimed: Sequence[Stored]) -> list[Arrival]:
-    """Messages with the sets that their rules will look at."""
+    """Messages with the sets that their rules read."""
     probing = [
         stored.key
         for stored in claimed

@@ -1,7 +1,7 @@
-"""Chunks of rules' work as they travel: a chunk goes out to a worker, its answer comes back.
+"""The serialised form of chunks of rule work and their answers.
 
-A chunk is one row of Arrow: its messages, and the sets they look at. Few messages travel in another form, which needs
-nothing to be loaded first (``small_chunks.py``).
+A chunk is one Arrow row: its messages, and the sets that they read. Small chunks have another form, which needs no
+library (``small_chunks.py``).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _BEFORE = -1  # the time of what stood in a set before the step
 
 
 def packed(chunk: Sequence[Arrival], base: Base, known: Timeline) -> bytes:
-    """A chunk as one row of an Arrow stream, built column by column."""
+    """A chunk as one row of an Arrow stream."""
     numbers: dict[Granule, int] = {}
     reads = [[[numbers.setdefault(seen, len(numbers)) for seen in read] for read in one.reads] for one in chunk]
     columns = list(zip(*(arrival[:9] for arrival in chunk), strict=True)) or [()] * 9
@@ -161,7 +161,7 @@ def settled(answer: bytes) -> dict[int, Effects]:
 
 
 def unpacked(answer: bytes) -> tuple[dict[int, list[Action]], set[int], list[int]]:
-    """Actions by the number of their message, the messages that did not settle, and all that were evaluated."""
+    """Actions by message number, the messages that did not settle, and all evaluated ones."""
     rows = pa.ipc.open_stream(answer).read_all()
     told = json.loads(rows.schema.metadata[_TOLD])
     heads = [(kind, tuple(head)) for kind, *head in told["heads"]]

@@ -1,6 +1,6 @@
-"""Evaluating a chunk of arrivals: one query for all messages of a queue, round by round until they are settled.
+"""Evaluating a chunk of arrivals: one query for all messages of a queue, in rounds until they are settled.
 
-This runs in a worker. It gets everything it needs with the chunk and yields effects; it touches nothing.
+It runs in a worker, gets all input with the chunk and only returns effects.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _Ready = tuple[str, str, str, str | None, str]
 def evaluate_chunk(
     plan: Plan, arrivals: Sequence[Arrival], base: Base, given: Timeline | None = None
 ) -> tuple[dict[int, Effects], set[int]]:
-    """The effects of a chunk's messages as if they came one after another, and those that did not settle."""
+    """The effects of a chunk's messages as if processed one after another, and those that did not settle."""
     chunk = _Chunk(plan, base)
     return settle(arrivals, chunk.round, TASK_ROUNDS_MAX, given, guessing=True)
 
@@ -53,7 +53,7 @@ def evaluate_chunk(
 def evaluate_alone(
     plan: Plan, arrivals: Sequence[Arrival], base: Base, evaluator: Evaluator | None = None
 ) -> dict[int, Effects]:
-    """The effects of each message as if it were the only one."""
+    """The effects of each message as if it were alone."""
     effects: dict[int, Effects] = {}
     for some in _Chunk(plan, base, evaluator).round(arrivals, {}):
         effects.update(some)
@@ -69,7 +69,7 @@ class _Chunk:
         self._ready: dict[str, dict[str, _Ready]] = {}  # by queue
 
     def round(self, arrivals: Sequence[Arrival], known: Timeline) -> Iterator[Mapping[int, Effects]]:
-        """Every arrival against what is known, none seeing the others of this round."""
+        """Evaluate arrivals against known effects; none sees the others of this round."""
         by_queue: defaultdict[str, list[Arrival]] = defaultdict(list)
         for arrival in arrivals:
             if arrival.failure is not None:
@@ -108,7 +108,7 @@ class _Chunk:
             yield dict(outcomes)
 
     def _is_over(self, arrival: Arrival) -> bool:
-        """Whether the slice was reset in which a message waited for something: then nothing is missing any more."""
+        """Whether the slice was reset in which a message waited: then it no longer waits."""
         slicing = self._plan.absences[arrival.queue].slicing
         origin = admission.stored(arrival.properties).get(ORIGIN)
         sets = [granule for granule in arrival.granules if granule.kind == "slice" and granule.name == slicing]
@@ -116,7 +116,7 @@ class _Chunk:
         return slicing is not None and origin not in inside
 
     def _said(self, query: Query, document: str) -> list[str]:
-        """What a query says of each message."""
+        """The results of a query by message."""
         try:
             answer = self._evaluator.run(query.text, document, self._plan.collections)
         except QueryFailed as error:
@@ -129,7 +129,7 @@ class _Chunk:
     def _taken_apart(
         self, plan: QueuePlan, arrivals: Sequence[Arrival], known: Timeline, error: QueryFailed, query: Query
     ) -> Iterator[Mapping[int, Effects]]:
-        """Not a rule's own error, for those are caught: find whose it is."""
+        """Find the rule or message to blame for an error that no rule could catch."""
         too_much = error.code == TOO_MUCH
         self._too_much += too_much
         if len(arrivals) > 1:
@@ -143,7 +143,7 @@ class _Chunk:
         yield {arrivals[0].order: self._failed(arrivals[0], failure)}
 
     def _blamed(self, plan: QueuePlan, failure: Failure, error: QueryFailed, query: Query) -> Failure:
-        """What no rule could catch: that of a variable is of the first rule that uses it, at the variable."""
+        """The failure for an error of a variable: blamed on the first rule that uses it, at the variable."""
         where = query.place(error.line, error.column, error.module)
         failure = replace(failure, kind="application", code=error.code, place=None if where is None else str(where))
         users = query.users.get(error.variable, ())
@@ -152,14 +152,14 @@ class _Chunk:
         return replace(failure, rule=plan.rules[users[0]], suspects=())
 
     def _unfinished(self, queue: str, why: str) -> Failure:
-        """Of an evaluation that came to no end: a query has all rules of its queue, and none of them can tell."""
+        """The failure of an evaluation that did not end: it cannot say which rule of the queue is to blame."""
         queue_plan = self._plan.queues.get(queue)
         rules = tuple(dict.fromkeys(queue_plan.rules)) if queue_plan is not None else ()
         alone = rules[0] if len(rules) == 1 else None
         return Failure("system", TOO_MUCH, why, alone, () if alone else rules)
 
     def _message(self, plan: QueuePlan, arrival: Arrival, sets: Sets) -> str:
-        """One message in the document of the query, with what its rules may ask about it."""
+        """One message in the query's document, with the properties that its rules may read."""
         document = Document(arrival.key, arrival.format, arrival.type, arrival.body)
         if plan.bare:
             return f"<m>{element(document, self._plan)}</m>"
@@ -203,7 +203,7 @@ class _Chunk:
         return self._worked_out(plan, arrival, answer(part, self._plan.mark, plan.templates))
 
     def _make_ready(self, plan: QueuePlan) -> Mapping[str, _Ready]:
-        """By their numbers, the templates whose messages enter their queues without any work."""
+        """By number, the templates whose messages need no computation."""
         ready = self._ready[plan.queue] = {}
         for number, (rule, queue, properties, _) in enumerate(plan.templates):
             made = self._enqueue(plan.rules[rule], Made(rule, queue, "xml", "<x/>", properties), {})
@@ -275,7 +275,7 @@ class _Chunk:
         return _enqueued(rule, target, document, entry)
 
     def _echoed(self, arrival: Arrival) -> Effects:
-        """A message whose time in an echo queue is over goes on to its target, with what was set on it."""
+        """A message whose echo delay is over goes on to its target, with the properties set on it."""
         trigger = admission.stored(arrival.properties)
         goal = str(trigger.get("target"))
         if self._plan.known and goal not in self._plan.known:
@@ -298,7 +298,7 @@ class _Chunk:
         return (_enqueued(arrival.queue, target, document, entry),)
 
     def _failed(self, arrival: Arrival, failure: Failure) -> Effects:
-        """An error message in the place of everything else, in the most specific error queue that can take it."""
+        """An error message instead of all effects, in the most specific error queue that accepts it."""
         trigger = admission.stored(arrival.properties)
         counted = trigger.get("errors", 0)  # a queue without admission: a sender may have written anything there
         depth = (max(counted, 0) if type(counted) is int else 0) + 1
@@ -327,7 +327,8 @@ class _Chunk:
 
 @lru_cache(maxsize=1000)
 def _set_by_rule(rule: str, properties: tuple[tuple[str, str | None, str], ...]) -> str:
-    """The properties of a message for a queue that has none of its own; most messages of a rule have the same."""
+    """The properties of a message for a queue without its own; cached, because most messages of a rule have the
+    same."""
     target = Target("")
     given = {name: admission.value_of(name, kind, text, target) for name, kind, text in properties}
     return check_properties({**given, "rule": rule})

@@ -1,4 +1,4 @@
-"""Which messages are evaluated together: those that look at the same set, so most conflicts are settled at once."""
+"""Groups messages that read the same set into one chunk, so that most conflicts are settled at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Base = Mapping[Granule, Sequence[Document]]
 
 
 class Chunk(NamedTuple):
-    """What a worker evaluates at once."""
+    """The messages that a worker evaluates together."""
 
     arrivals: Sequence[Arrival]
     base: Base  # the sets that they look at, as they stood before the step
@@ -20,7 +20,7 @@ class Chunk(NamedTuple):
 
 
 def together(arrivals: Sequence[Arrival], count: int) -> list[list[Arrival]]:
-    """Chunks of about one size, in which messages that look at the same slice or entry are together."""
+    """Chunks of about equal size; messages that read the same slice or entry stay together."""
     if count == 1:
         return [list(arrivals)]
     groups: list[list[Arrival]] = []

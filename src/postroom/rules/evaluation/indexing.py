@@ -1,7 +1,7 @@
-"""Keeping indexes in step with the rules: an index that a new rule needs is filled from the messages there are.
+"""Maintains the indexes of rules: an index that a new rule needs is filled from the stored messages.
 
-Their values are worked out before the transaction that loads the rule, a piece at a time, in a process apart: how long
-a path takes depends on what strangers have sent, and nobody else waits for it.
+Values are computed before the loading transaction, in pieces, in a separate process, because the time of a path depends
+on untrusted messages.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LATE_SECONDS = 0.2
 
 
 class Filling:
-    """The values of new indexes, for one load. What is missing is asked for by ``Unprepared``."""
+    """Computes the values of new indexes, for one load. Raises ``Unprepared`` for what is missing."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -48,7 +48,7 @@ class Filling:
         self._values: dict[str, dict[tuple[int, bytes], tuple[str, ...]]] = {}
 
     def fill(self, tx: Transaction, before: Plan, after: Plan, program: Program) -> None:
-        """Empty the indexes that no rule needs any more and fill the new ones."""
+        """Empty the indexes that no rule needs any more, and fill new ones."""
         for name in before.indexes:
             if name not in after.indexes:
                 tx.slices.empty_index(tx.slices.index(name))
@@ -87,7 +87,7 @@ class Filling:
             raise later from None
 
     def _work_out(self, question: _Question, missing: Sequence[int]) -> None:
-        """While nobody waits: others send, receive and load."""
+        """Compute values outside the transaction: others send, receive and load meanwhile."""
         self._values.setdefault(question.index.name, {})
         for start in range(0, len(missing), _PIECE_MESSAGES):
             keys = missing[start : start + _PIECE_MESSAGES]
@@ -100,7 +100,7 @@ class Filling:
 
 
 class _Question:
-    """What an index asks of messages."""
+    """The query of an index."""
 
     def __init__(self, index: Index, plan: Plan, program: Program) -> None:
         self.index = index
@@ -112,7 +112,7 @@ class _Question:
         )
 
     def values(self, messages: Sequence[Stored]) -> dict[tuple[int, bytes], tuple[str, ...]]:
-        """The values of each message; refuses the program if one takes more than a message may."""
+        """The values of each message; raises if one takes longer than allowed."""
         alone = len(messages) == 1
         try:
             return self.answered(messages, EVALUATION_SECONDS if alone else TRYOUT_SECONDS)
@@ -123,7 +123,7 @@ class _Question:
         return self.values(messages[:half]) | self.values(messages[half:])
 
     def answered(self, messages: Sequence[Stored], seconds: float) -> dict[tuple[int, bytes], tuple[str, ...]]:
-        """The values of each message; a damaged one has none, and no rule sees it."""
+        """The values of each message; a damaged one has none, as no rule reads it."""
         answers: dict[tuple[int, bytes], tuple[str, ...]] = {(message.key, message.hash): () for message in messages}
         sound = [message for message in messages if message.sound]
         if not sound:
@@ -138,7 +138,7 @@ class _Question:
         return answers
 
     def _refuse(self, message: Stored, error: QueryFailed) -> NoReturn:
-        """Guilty are the rules that read by the index: they are new."""
+        """Blame the new rules that use the index."""
         what = (
             f"it reads {self.index.queue} by {self.index.expression}, which cannot be worked out for the stored "
             f"message {key_text(message.key)}: {error.what}"
@@ -156,7 +156,7 @@ def _found(keys: Sequence[int], tx: Transaction) -> dict[int, Stored]:
 
 
 def _pieces(messages: Sequence[Stored]) -> Iterator[list[Stored]]:
-    """Messages in parts whose bodies are not too long together."""
+    """Split messages into parts with bodies of limited total length."""
     piece, size = list[Stored](), 0
     for message in messages:
         if piece and size + len(message.body) > _PIECE_CHARS:

@@ -1,4 +1,4 @@
-"""Between Python and Saxon: messages as one document for a query, and its answer as pending actions."""
+"""Data exchange with Saxon: messages as one document for a query, and its result as pending actions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FORMATS = {"x": "xml", "j": "json", "t": "text"}
 
 
 def element(document: Document, plan: Plan) -> str:
-    """A message inside the document of a batch: a typed one as its type writes it in XML, whatever it is written in."""
+    """A message in the document of a batch; a typed one as XML of its type, whatever its format."""
     _, form, type, body, _ = document
     if type is not None and type in plan.types:
         try:
@@ -36,7 +36,7 @@ def element(document: Document, plan: Plan) -> str:
 
 
 class Made(NamedTuple):
-    """One action as the query answered it: a message for a queue, or a slice to be reset."""
+    """One action from the query's result: a message for a queue, or a slice to reset."""
 
     rule: int
     queue: str
@@ -52,7 +52,7 @@ class Made(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """The error that a rule ended with; the place is one in its query, or in a library module."""
+    """The error of a rule, with its place in the query or a library module."""
 
     rule: int  # its number
     code: str
@@ -64,7 +64,7 @@ class Failed(NamedTuple):
 
 @dataclass(slots=True)
 class Answer:
-    """What the query said of one message. An entry query answers with properties and entries, and no actions."""
+    """The result for one message. Entry queries return properties and entries, and no actions."""
 
     made: list[Made] = field(default_factory=list)
     properties: list[tuple[str, str | None, str]] = field(default_factory=list)
@@ -73,12 +73,12 @@ class Answer:
 
 
 def parts(text: str, mark: str) -> list[str]:
-    """A query's result by message, in the order in which it was given them."""
+    """A query's result by message, in input order."""
     return text.split(f"<?r-{mark}?>")[1:]
 
 
 def by_template(part: str, mark: str) -> list[tuple[str, str]] | None:
-    """The numbers of templates and the bodies in a message's part, if it is made of nothing else."""
+    """Template numbers and bodies, if a message's part has nothing else."""
     before, *made = part.split(f"<?t-{mark} ")
     if before or part.count(f"-{mark}") > len(made):
         return None
@@ -86,10 +86,9 @@ def by_template(part: str, mark: str) -> list[tuple[str, str]] | None:
 
 
 def answer(part: str, mark: str, templates: Sequence[Template] = ()) -> Answer:
-    """A message's part, taken to pieces.
+    """Parse a message's part.
 
-    It is flat: an empty element or a processing instruction tells what comes, and the body of a new message stands
-    behind it.
+    It is flat: an empty element or processing instruction announces what follows, and then comes the body.
     """
     collected = Answer()
     before, *pieces = part.split(f"-{mark} ")  # each begins with what its tag says
@@ -119,7 +118,7 @@ def answer(part: str, mark: str, templates: Sequence[Template] = ()) -> Answer:
 
 
 def _detail(tag: str, values: list[str], answer: Answer) -> None:
-    """A property or an entry belongs to the message before it; an entry query's answer has none."""
+    """Add a property or an entry to the message before it, or to the result of an entry query."""
     if tag == "p":
         name, value, *kind = values
         detail = (name, kind[0] if kind else None, value)
@@ -146,7 +145,7 @@ def _number(text: str) -> int:
 
 
 def _plain(text: str) -> str:
-    """Text as it was before it was written as XML. HTML reads some references differently, so not by its rules."""
+    """Unescape XML text. HTML's rules differ for some references, so ``html.unescape`` is not used."""
     return _REFERENCE.sub(_character, text) if "&" in text else text
 
 
@@ -156,5 +155,5 @@ def _character(reference: re.Match[str]) -> str:
 
 
 def batch(parts: Iterable[str], sets: Sequence[str] = ()) -> str:
-    """The document of a query: sets that messages look at, then the messages."""
+    """The document of a query: the sets, then the messages."""
     return f"<b>{''.join(sets)}{''.join(parts)}</b>"

@@ -1,6 +1,7 @@
-"""The messages that those of one query look at: each is written once, and a set says where its messages stand.
+"""The sets that the messages of one query read.
 
-A message that several sets lead to is one message to a rule: it is the same node, and all are in the order of arrival.
+Each message is written once, and a set has the positions of its messages. So a message in several sets is the same node
+to a rule, and all are in arrival order.
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ class Sets:
                 self._by_key[document.key] = len(self.elements)
 
     def place(self, key: int) -> int | None:
-        """Where a message stands that is looked at; None if it is in no set."""
+        """The position of a message; None if it is in no set."""
         return self._by_key.get(key)
 
     def number(self, index: int, read: Sequence[Granule]) -> int:
-        """The number of the set that a message sees, by what it reads."""
+        """The number of the set that a message reads."""
         seen = tuple([(granule, len(before(index, self._known.get(granule, ())))) for granule in read])
         known = self._numbers.get(seen)
         if known is None:
@@ -61,7 +62,7 @@ class Sets:
         return known
 
     def _runs(self, seen: Sequence[tuple[Granule, int]]) -> str:
-        """Where the messages of a set stand: runs of neighbours, each with its length."""
+        """The positions of a set's messages as runs."""
         if len(seen) == 1:
             runs: Iterable[_Run] = self._history(*seen[0])
         else:  # entries of an index: a message that two of them lead to is one message, and all are in their order
@@ -75,9 +76,9 @@ class Sets:
         return " ".join([f"{start}+{length}" for start, length in runs])
 
     def _history(self, granule: Granule, count: int) -> list[_Run]:
-        """A set after so many changes: a reset has emptied it, a new message stands at the end.
+        """A set after so many changes: a reset empties it, a new message is appended.
 
-        Messages look at it in their order, so that each time little is added to what was there before.
+        Computed incrementally in message order.
         """
         done, runs = self._histories.get(granule, (-1, []))
         if not 0 <= done <= count:
@@ -121,7 +122,7 @@ def _made(change: Change) -> _Known:
 
 
 def _lists(plan: Plan, base: Base, granules: Iterable[Granule]) -> list[list[_Known]]:
-    """The messages of each queue that are looked at, and of each slice, in their order."""
+    """The messages of each queue and slice that are read, in order."""
     by_queue: defaultdict[str, dict[_Known, int]] = defaultdict(dict)
     lists: list[list[_Known]] = []
     for granule in granules:
@@ -134,7 +135,7 @@ def _lists(plan: Plan, base: Base, granules: Iterable[Granule]) -> list[list[_Kn
 
 
 def _in_order(lists: Sequence[Sequence[_Known]]) -> Iterable[_Known]:
-    """Everything that is in some list, each once, in an order that every list agrees with."""
+    """Merge lists: every message once, in an order consistent with all of them."""
     filled = [sequence for sequence in lists if sequence]
     if len(filled) < 2:
         return filled[0] if filled else ()

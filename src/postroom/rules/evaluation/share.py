@@ -1,4 +1,4 @@
-"""The rules' share of a step: claimed messages go to workers in chunks, and pending actions come back."""
+"""The rules' share of a step: claimed messages go to workers in chunks, pending actions come back."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RulesShare:
-    """The rules in force, as the engine sees them."""
+    """The rules in force, for the engine."""
 
     plan: Plan
     agent = "rule"
@@ -68,7 +68,7 @@ class RulesShare:
         return BarredRules(self.plan, barred)
 
     def folding(self, tx: Transaction, queues: Collection[str]) -> None:
-        """Rules keep no state of their own: what they look at is in queues."""
+        """None: rules keep no state of their own, what they read is in queues."""
 
     def keep_warm(self, spark: SparkSession) -> None:
         _job(self.plan).keep_warm(OnSpark(spark))
@@ -76,9 +76,9 @@ class RulesShare:
 
 @dataclass(frozen=True)
 class BarredRules(RulesShare):
-    """The same if some rules may not act: in the place of what they would do there is an error that tells why.
+    """The share with some rules barred: their actions are replaced by an error with the reason.
 
-    Messages are evaluated one at a time, so that none sees what a barred rule would have done for another.
+    Messages are evaluated one at a time, so that none sees the effects of a barred rule.
     """
 
     barred: Mapping[str, str]
@@ -107,7 +107,7 @@ class BarredRules(RulesShare):
         return (*errors, *[action for action in made if not self._is_barred(action)])
 
     def _is_barred(self, action: Action) -> bool:
-        """Whether it is the act of a rule that may not act; what tells of an error is none."""
+        """Whether an action is of a barred rule; error messages are not."""
         if isinstance(action, Failed) or (isinstance(action, Enqueue) and action.failed):
             return False
         return action.rule in self.barred
@@ -128,7 +128,7 @@ def _small_job(plan: Plan, base: Base, known: Timeline) -> Job[Arrival, Effects]
 
 
 def spark_plan(spark: SparkSession, plan: Plan) -> str:
-    """What Spark makes of a step."""
+    """Spark's plan of a step."""
     from postroom.engine.spark.internals import plan_of
 
     job = _job(plan)

@@ -1,4 +1,4 @@
-"""Chunks of few messages as JSON: what they say is that of ``chunks.py``, and neither side has to load Arrow for it."""
+"""Small chunks as JSON: the content of ``chunks.py``, without loading Arrow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last check of a program: every rule and every property value is compiled by Saxon, alone and in its place."""
+"""The last check of a program: Saxon compiles every rule and property value, alone and in its context."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _MARK = "check"
 
 
 class Verified:
-    """Programs that were found right of late: one is compiled before a transaction, and not again inside of it."""
+    """A cache of checked programs: one is compiled before a transaction, and not again inside."""
 
     def __init__(self) -> None:
         self._found: OrderedDict[bytes, None] = OrderedDict()
 
     def needs(self, subject: Subject) -> Callable[[], None] | None:
-        """What must be done before the program can be taken; None if it is known to be right."""
+        """The remaining checks of a program; None if it is in the cache."""
         text = repr((subject.program.definitions, sorted(subject.collections)))
         digest = blake2b(text.encode(), digest_size=16).digest()
         return None if digest in self._found else partial(self._verify, digest, subject)
@@ -59,7 +59,7 @@ class Verified:
 
 
 def verify(subject: Subject) -> None:
-    """Raise with every error that the XQuery compiler finds, at its place in the user's file."""
+    """Raise with all errors of the XQuery compiler, with places in the user's files."""
     values = [value.value for definition in subject.program.properties.values() for value in definition.values]
     texts = [*(rule.body for rule in subject.program.rules.values()), *filter(None, values)]
     compilation = Compilation(sum(len(text.text) for text in texts))
@@ -79,7 +79,7 @@ def _compiled(subject: Subject, compilation: Compilation) -> Iterator[Problem]:
 
 
 def _libraries(subject: Subject, compilation: Compilation) -> Iterator[Problem]:
-    """Each library module alone: a place in it is one in its file."""
+    """Compile each library module alone, so that places are those of its file."""
     libraries = subject.program.libraries
     for uri, known in libraries.items():
         made = library_edited(libraries, uri)
@@ -92,7 +92,7 @@ def _libraries(subject: Subject, compilation: Compilation) -> Iterator[Problem]:
 
 
 def _declarations(subject: Subject, compilation: Compilation) -> Iterator[Problem]:
-    """The declarations of each module, without its rules."""
+    """Compile the declarations of each module, without its rules."""
     for module in subject.program.modules:
         known = subject.environment(module)
         around = Surroundings(subject.program, "", _MARK, environment=known)
@@ -110,7 +110,7 @@ def _declarations(subject: Subject, compilation: Compilation) -> Iterator[Proble
 
 
 def _calls(subject: Subject, compilation: Compilation) -> Iterator[Problem]:
-    """Calls with more or fewer arguments than the function takes: in a branch Saxon would tell it only when it runs."""
+    """Find calls with a wrong number of arguments: in a branch Saxon reports them only at run time."""
     for rule, body in subject.rules():
         for call in body.calls:
             why = _unfitting(call, subject.environment(rule.module))
@@ -174,7 +174,7 @@ def _rules(subject: Subject, compilation: Compilation) -> Iterator[Problem]:
 
 
 def _place(rule: RuleDefinition, query: str, body: Composed, error: QueryFailed, subject: Subject) -> Position:
-    """A place in the query as a place in the user's file; an unknown function is looked for by its name."""
+    """The place in the user's file for a place in the query; an unknown function is found by name."""
     if error.code == "XPST0017":
         for call in subject.bodies[rule.name].calls:
             if f"{call.name.rpartition(':')[2]}(" in error.what:

@@ -1,4 +1,4 @@
-"""Rules in a worker: the chunks of a job are evaluated within bounds."""
+"""Rules in a worker: evaluates the chunks of a job within limits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from postroom.rules.evaluation.xquery import saxon
 
 @dataclass(frozen=True)
 class RulesTask:
-    """Evaluates chunks by the rules of a plan. ``small`` ones, of few messages, are answered in their own form."""
+    """Evaluates chunks by the rules of a plan. ``small`` ones are answered in their own form."""
 
     plan: Plan
     small: bool = False
@@ -42,7 +42,7 @@ class RulesTask:
         return ours, {*ours, *_members(work)}
 
     def complete(self, work: Chunk, messages: Mapping[int, Stored]) -> Chunk:
-        """A damaged member of a set is not there; a damaged arrival was found before."""
+        """The chunk with bodies. Damaged members of sets are left out; damaged arrivals were found before."""
         arrivals = [arrival._replace(body=messages[arrival.key].body) for arrival in work.arrivals]
         sound = {key for key in _members(work) if messages[key].sound}
         sets = {
@@ -79,7 +79,7 @@ def _bounded(bounds: Bounds, size: int) -> Iterator[None]:
 
 @contextmanager
 def _hushed() -> Iterator[None]:
-    """Saxon dies with a thousand lines about its stack or heap. What matters is in the message's error message."""
+    """Suppress Saxon's stack traces at a stack or heap overflow; the error message has what matters."""
     before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:

@@ -1,7 +1,7 @@
-"""Saxon is called here alone: run an XQuery over one document, with every way out of it closed.
+"""The only place that calls Saxon: runs an XQuery over one document, sandboxed.
 
-Saxon calls hold the interpreter and cannot be interrupted: whoever runs strangers' rules does so in a process of its
-own, under a deadline that ends the process.
+Saxon calls hold the interpreter and cannot be interrupted, so untrusted rules run in a separate process with a
+deadline.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _CODE = re.compile(r"^ *([A-Z]{4}[0-9]{4}) +", re.MULTILINE)
 
 @dataclass
 class QueryFailed(Exception):
-    """Saxon refused a query or ended it with an error; line and column are those of the query's text, from 1."""
+    """Saxon reported an error in a query; line and column are those of the query's text, from 1."""
 
     code: str
     what: str
@@ -64,7 +64,7 @@ class QueryFailed(Exception):
 
 
 class Evaluator(Protocol):
-    """Whoever runs a query: Saxon itself, or a process apart that has one."""
+    """Runs queries: Saxon itself, or a separate process with one."""
 
     def run(self, query: str, document: str, parameters: Mapping[str, str] | None = None) -> str: ...
 
@@ -73,7 +73,7 @@ class Evaluator(Protocol):
 
 
 class Saxon:
-    """A Saxon processor with the queries it has seen. One per process: a fork may not use its parent's."""
+    """A Saxon processor with its compiled queries. One per process: a fork cannot use its parent's."""
 
     def __init__(self) -> None:
         from saxonche import PySaxonProcessor  # a native library: loaded only where something is to be evaluated
@@ -90,7 +90,7 @@ class Saxon:
             self.check(f"{CATCHING} implicit-timezone()")
 
     def fits(self, schema: str, body: str | None) -> None:
-        """Here, where someone else sees to the time that it takes."""
+        """Validate in this process; the caller limits the time."""
         check_schema(schema, body)
 
     @property
@@ -100,7 +100,7 @@ class Saxon:
     def run(self, query: str, document: str, parameters: Mapping[str, str] | None = None) -> str:
         """The result of a query over a document, as text. ``parameters`` are documents too, by the variable's name.
 
-        They are read when a query is first seen: another text of a query needs other parameters.
+        They are parsed with the first run of a query text, so other parameters need another text.
         """
         from saxonche import PySaxonApiError
 
@@ -112,7 +112,7 @@ class Saxon:
             raise _failed(str(error)) from None
 
     def check(self, query: str, parameters: Sequence[str] = ()) -> None:
-        """Raise unless the query compiles; nothing is evaluated that depends on a message."""
+        """Raise unless the query compiles; evaluates nothing that depends on a message."""
         self.run(query, "<b/>", dict.fromkeys(parameters, "<c/>"))
 
     def _processor(self, query: str, parameters: Mapping[str, str] | None) -> PyXQueryProcessor:
@@ -135,7 +135,7 @@ class Saxon:
 
 @contextmanager
 def _in_utc() -> Iterator[None]:
-    """A moment that names no zone is in UTC, as for every other capability, wherever an executor stands."""
+    """Set the implicit timezone to UTC, as in every other capability, wherever an executor runs."""
     before = os.environ.get("TZ")
     os.environ["TZ"] = "UTC"
     try:
@@ -148,7 +148,7 @@ _saxon: Saxon | None = None
 
 
 def saxon() -> Saxon:
-    """This process's Saxon, made when it is first needed."""
+    """This process's Saxon, made at its first use."""
     global _saxon
     if _saxon is None or not _saxon.ours:
         _saxon = Saxon()
@@ -156,7 +156,7 @@ def saxon() -> Saxon:
 
 
 def _failed(text: str) -> QueryFailed:
-    """Saxon tells its errors as text: the code, the place and the first words of it."""
+    """Parse an error text of Saxon: code, place and message."""
     # Warnings may come before the error; the error is the last block.
     block = re.split(r"(?m)^(?=\s*(?:Static error|Type error|Error|Dynamic error|Warning)\b)", text.strip())[-1]
     code = _CODE.search(block)

@@ -19,7 +19,7 @@ from postroom.rules.evaluation.xquery import TOO_MUCH, QueryFailed, saxon
 
 
 class BoundedXQuery:
-    """As :class:`postroom.rules.evaluation.xquery.Saxon`; what takes too long or too much memory fails."""
+    """Like :class:`postroom.rules.evaluation.xquery.Saxon`; raises for a query over the limits of time or memory."""
 
     def __init__(self, seconds: float = EVALUATION_SECONDS) -> None:
         self._seconds = seconds
@@ -35,7 +35,7 @@ class BoundedXQuery:
 
 
 class Compilation:
-    """Compiles the expressions of one load. What each takes beyond a little is taken from what all of them may take."""
+    """Compiles the expressions of one load, which share a budget of time."""
 
     def __init__(self, size: int = 0) -> None:
         self._left = XQUERY_CHECK_MORE_SECONDS * max(1.0, size / _USUAL_CHARS)
@@ -76,7 +76,7 @@ def _answer(request: bytes, tell: object) -> bytes:
 
 
 def _checked(query: str, parameters: Sequence[str], seconds: float) -> list[object]:
-    """How long it took to compile a query, and what is wrong with it."""
+    """The time to compile a query, and its error."""
     began = process_time()
     wrong: list[object] = []
     with Bounds(seconds).deadline(0, processor=True):

@@ -1,4 +1,4 @@
-"""What a rule body is made of: its actions, calls, bindings and missing branches, all as offsets into the text."""
+"""The structure of a rule body: actions, calls, bindings and missing branches, as offsets into the text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class With:
-    """``with P value E``; ``keyword`` is all of it but E."""
+    """``with P value E``; ``keyword`` is the part before E."""
 
     name: str
     offset: int
@@ -51,13 +51,13 @@ class Enqueue:
 
     @property
     def sent(self) -> tuple[Enqueue | Compensate, ...]:
-        """Whatever goes into a queue."""
+        """All parts that go into a queue."""
         return (self,) if self.compensation is None else (self, self.compensation)
 
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """``do reset`` or ``do reset S key E``; ``keyword`` is all of it but E, ``offset`` that of S if there is one."""
+    """``do reset`` or ``do reset S key E``; ``keyword`` is the part before E, ``offset`` that of S if there is one."""
 
     span: Span
     keyword: Span
@@ -68,9 +68,9 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """``name(…)``, ``… => name(…)`` or ``name#1``. A literal is None where an argument is not one string literal.
+    """``name(…)``, ``… => name(…)`` or ``name#1``. A literal is None if an argument is not one string literal.
 
-    The arguments of an arrow call are those in its parentheses: what is before the arrow comes first, and is not here.
+    The arguments of an arrow call do not include the one before the arrow.
     """
 
     name: str
@@ -86,10 +86,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """``let $v := E`` or ``for $v in E``: where E is, where $v can be seen, and where it is used.
+    """``let $v := E`` or ``for $v in E``: the span of E, the scope of $v, and its uses.
 
-    What is ``outer`` has the message itself as its context. A variable that is ``regrouped`` means something else
-    behind a ``group by``: what is told of it here is not all.
+    ``outer`` bindings have the message itself as context. A ``regrouped`` variable is rebound by a ``group by``, so
+    this is not complete.
     """
 
     kind: str
@@ -103,7 +103,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """``delete node T`` and its kind: ``keyword`` and ``middle`` are its words."""
+    """``delete node T`` and its kind; ``keyword`` and ``middle`` are its keywords."""
 
     kind: str  # delete, replace, value, rename, or where something is inserted: into, first, last, before, after
     keyword: Span
@@ -112,7 +112,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """``copy $v := E modify U return R``: where its words stand, its variables, and their values."""
+    """``copy $v := E modify U return R``: its keywords, variables and values."""
 
     keyword: Span
     variables: tuple[tuple[str, Span], ...]
@@ -122,11 +122,11 @@ class Transform:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """``comma`` is the first comma outside everything: it ends the ``if`` before it, which users seldom mean.
+    """``comma`` is the first comma at the top level: it ends the ``if`` before it, which is rarely meant.
 
-    ``lists`` are branches of several actions without parentheses. ``closings`` is what must be put in at the end of
-    expressions, the innermost first: a missing ``else``, the parentheses of a list, of a copy and of an update.
-    ``values`` are results that are neither an action nor ``()``. ``constructors`` are the outermost direct ones.
+    ``lists`` are branches of several actions without parentheses. ``closings`` are insertions at the end of
+    expressions, innermost first: a missing ``else``, and closing parentheses of lists, copies and updates. ``values``
+    are results that are neither an action nor ``()``. ``constructors`` are the outermost direct ones.
     """
 
     conditional: bool
@@ -146,6 +146,6 @@ class Body:
     otherwise: bool = False  # the whole is an if with an else
 
     def binding_of(self, use: Span) -> Binding | None:
-        """What a variable means where it is used, if that is one let or for clause and nothing else."""
+        """The binding of a variable's use; None unless it is exactly one let or for clause."""
         owner = next((binding for binding in self.bindings if use in binding.uses), None)
         return None if owner is None or owner.regrouped else owner

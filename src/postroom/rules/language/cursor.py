@@ -1,4 +1,4 @@
-"""A place in a list of tokens: what stands there, and what must."""
+"""A position in a list of tokens, with lookahead and required tokens."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Expression:
     column: int
 
     def place(self, file: str, offset: int) -> Position:
-        """A place inside of it, as a place in its file."""
+        """An offset in it as a place in its file."""
         line, column = line_column(self.text, min(offset, len(self.text)))
         start = self.column - 1 if line == 1 else 0
         return Position(file, self.line + line - 1, column + start)
@@ -61,7 +61,7 @@ class QueueDefinition:
 
 @dataclass(frozen=True, slots=True)
 class PropertyValue:
-    """The queues for which a property has one value expression; without one it is set explicitly or inherited."""
+    """The queues for which a property has one value expression; without one it is explicit or inherited."""
 
     queues: tuple[str, ...]
     value: Expression | None
@@ -120,16 +120,16 @@ class RuleDefinition:
 
     @property
     def waiting(self) -> str:
-        """The queue in which messages wait for what must come."""
+        """The queue in which messages wait for the expected one."""
         return f"{self.name}-waiting"
 
     @property
     def due(self) -> str:
-        """The queue of messages whose time has come."""
+        """The queue of messages whose wait is over."""
         return f"{self.name}-due"
 
     def fires_at(self, queue: str) -> bool:
-        """Whether a message of a queue is one that has waited."""
+        """Whether the messages of a queue are those that have waited."""
         return self.unless is not None and queue == self.due
 
 
@@ -147,7 +147,7 @@ class ModuleDefinition:
 
 @dataclass(frozen=True, slots=True)
 class LibraryDefinition:
-    """A library module of XQuery, which programs import by its namespace; a module of its own."""
+    """An XQuery library module, which programs import by its namespace; it counts as a module."""
 
     what: ClassVar[str] = "library"
     name: str  # its namespace
@@ -181,7 +181,7 @@ _CLASSES: tuple[type[AnyDefinition], ...] = get_args(AnyDefinition)
 
 @dataclass(frozen=True)
 class Program:
-    """Everything defined at one version, by name and in the order of definition."""
+    """All definitions of one version, by name and in order."""
 
     definitions: tuple[AnyDefinition, ...] = ()
     queues: dict[str, QueueDefinition] = field(init=False)
@@ -218,7 +218,7 @@ class Program:
         return Program((*(definition for definition in self.definitions if definition.module not in replaced), *new))
 
     def prolog(self, module: str) -> Prolog:
-        """What the declarations of a module say."""
+        """The declarations of a module."""
         from postroom.rules.language.prolog import (  # it reads XQuery; a program that is looked at needs none
             Prolog,
             prolog,
@@ -228,11 +228,11 @@ class Program:
         return prolog(known.prolog.text) if known is not None and known.prolog is not None else Prolog()
 
     def slicings_of(self, queue: str) -> Iterator[SlicingDefinition]:
-        """The slicings whose property messages of a queue may have."""
+        """The slicings by properties that messages of a queue may have."""
         return (slicing for slicing in self.slicings.values() if queue in self.sliced(slicing))
 
     def sliced(self, slicing: SlicingDefinition) -> tuple[str, ...]:
-        """The queues whose messages set off the rules of a slicing."""
+        """The queues whose messages trigger the rules of a slicing."""
         known = self.properties.get(slicing.property)
         if known is not None:
             return known.queues
@@ -241,7 +241,7 @@ class Program:
         return tuple(queue.name for queue in self.queues.values() if queue.kind in ("basic", "incomingGateway"))
 
     def slicings_into(self, queue: str) -> list[SlicingDefinition]:
-        """The slicings that may hold messages of a queue; one by connection holds those that wait in it, too."""
+        """The slicings that may contain messages of a queue; by connection also those that wait in it."""
         slicings = {slicing.name: slicing for slicing in self.slicings_of(queue)}
         others = (slicing for slicing in self.slicings.values() if slicing.property not in self.properties)
         by_system = {slicing.name: slicing for slicing in others}
@@ -249,7 +249,7 @@ class Program:
 
     @property
     def mentioned(self) -> dict[str, None]:
-        """Every queue that the program says something about."""
+        """Every queue that the program mentions."""
         names = dict.fromkeys(self.queues)
         for definition in self.properties.values():
             names.update(dict.fromkeys(definition.queues))
@@ -261,7 +261,7 @@ class Program:
         return [definition for definition in self.properties.values() if queue in definition.queues]
 
     def rules_of(self, queue: str) -> list[RuleDefinition]:
-        """The rules that a message of a queue sets off, those of its slicings too, in the order of definition."""
+        """The rules that a message of a queue triggers, with those of its slicings, in order of definition."""
         slicings = {slicing.name for slicing in self.slicings_of(queue)}
         return [
             rule
@@ -271,7 +271,7 @@ class Program:
 
     @property
     def watched(self) -> dict[str, int]:
-        """The queues whose messages the engine takes, with their priorities."""
+        """The queues whose messages the engine takes, with priorities."""
         names: dict[str, int] = {}
         for rule in self.rules.values():
             slicing = self.slicings.get(rule.target)
@@ -283,7 +283,8 @@ class Program:
         return names
 
     def error_queues(self, queue: str, rule: str | None) -> list[str]:
-        """Where an error of a message of this queue may go: the most specific first, the built-in one last."""
+        """The possible queues for an error of a message of this queue: the most specific first, the built-in one
+        last."""
         defined = self.queues.get(queue)
         waits = self.rules.get(defined.rule) if defined and defined.rule else None
         if waits is not None and waits.target in self.queues:  # its messages wait here, and are of that queue
@@ -301,7 +302,7 @@ class Program:
         return [*dict.fromkeys(level for level in levels if level and level not in own), SYSTEM_ERRORS]
 
     def every_error_queue(self) -> list[str]:
-        """Every queue that may take error messages; the built-in one takes those of arcs, too."""
+        """Every possible error queue; the built-in one is also used by arcs."""
         ladders = [self.error_queues(queue, None) for queue in [*self.watched, *self.queues]]
         ladders += [self.error_queues(queue, rule.name) for queue in self.watched for rule in self.rules_of(queue)]
         return list(dict.fromkeys([SYSTEM_ERRORS, *(name for ladder in ladders for name in ladder)]))
@@ -335,7 +336,7 @@ def from_catalog(definition: Definition) -> AnyDefinition:
 
 
 def _plain(value: Any) -> Any:
-    """Dataclasses and tuples as JSON has them."""
+    """Convert dataclasses and tuples to JSON data."""
     if isinstance(value, dict):
         return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, (tuple, list)):

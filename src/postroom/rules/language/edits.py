@@ -1,4 +1,4 @@
-"""Edits of a piece of text that keep its lines, and the way back from a place in the new text to the old."""
+"""Edits of a text that keep its line numbers, with a mapping from new offsets to old ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Put ``replacement`` where ``text[start:end]`` stands."""
+    """Replace ``text[start:end]`` by ``replacement``."""
 
     start: int
     end: int
@@ -18,13 +18,13 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """The new text. Each piece of it knows where it begins, where it comes from, and whether it was copied."""
+    """The edited text, with the origin of each of its pieces."""
 
     text: str
     pieces: tuple[tuple[int, int, bool], ...]
 
     def origin(self, offset: int) -> int:
-        """The place in the old text: exact for what was copied, the beginning of the edit for what was put in."""
+        """The old offset of a new one: exact for copied text, the start of the edit for inserted text."""
         if not 0 <= offset <= len(self.text):
             raise ValueError(f"the text has no offset {offset}")
         begin, source, copied = self.pieces[bisect_right(self.pieces, offset, key=lambda piece: piece[0]) - 1]
@@ -34,8 +34,8 @@ class Edited:
 def edited(text: str, start: int, end: int, edits: Sequence[Edit]) -> Edited:
     """``text[start:end]`` with all edits made. Edits must not overlap; those at one place keep their order.
 
-    Line ends that an edit takes away are put back behind its replacement: a line number of the new text is one of the
-    old text, and an error that another compiler reports can be shown to the user.
+    Removed line ends are added after the replacement, so line numbers stay the same, and errors of another compiler can
+    be shown to the user.
     """
     parts: list[str] = []
     pieces: list[tuple[int, int, bool]] = []

@@ -1,9 +1,8 @@
-"""The reader of rule bodies: text → body.
+"""The parser of rule bodies: text → body.
 
-Saxon compiles the XQuery. What is read here is what Saxon cannot know: where ``do enqueue`` and ``do reset`` stand and
-whether they may, and where an ``else`` is missing. The reader knows how far each kind of expression reaches and no
-more; what it lets pass, Saxon still judges. It is a recursive descent whose functions are generators: each yields the
-part it wants read next, so depth costs no stack and is bounded by a limit of our own.
+Saxon compiles the XQuery. This parser finds what Saxon does not know: ``do enqueue`` and ``do reset`` and whether they
+are allowed, and missing ``else`` branches. It only determines where expressions end; Saxon checks the rest. It is a
+recursive descent with generators: each yields the part to parse next, so depth needs no stack and has its own limit.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from postroom.store.tables.spheres import ABORTING
 def read(text: str, start: int, end: int, declared: Mapping[str, str] = MappingProxyType({}), place: str = "") -> Body:
     """The structure of the body ``text[start:end]``; Unreadable says what is wrong and where.
 
-    ``declared`` is what the prolog of its program makes prefixes mean; ``place`` says why there can be no actions.
+    ``declared`` are the prefixes of the program's prolog; ``place`` says why actions are not allowed.
     """
     tokens, problem = tokens_before(text, start, end)
     if problem is None:
@@ -53,7 +52,7 @@ def read(text: str, start: int, end: int, declared: Mapping[str, str] = MappingP
 
 
 def _named(body: Body, declared: Mapping[str, str], constructed: list[Namespace]) -> Body:
-    """With what calls mean, not with what they are written as: a constructor can make a prefix mean anything."""
+    """Resolve the names of calls: a constructor can bind a prefix to anything."""
 
     def meant(call: Call) -> Call:
         here = {
@@ -151,7 +150,7 @@ class Reader(Operands):
             )
 
     def _conditional(self) -> bool:
-        """Whether all is one if, perhaps in parentheses."""
+        """Whether the body is a single if, perhaps in parentheses."""
         first, last = 0, len(self.tokens) - 1
         while self.symbol_at(first, "(") and self.ends.get(first) == last:
             first, last = first + 1, last - 1
@@ -180,7 +179,7 @@ class Reader(Operands):
             self.simple.append(self.tokens[first].start)
 
     def _raises(self, first: int) -> bool:
-        """Whether all is a call of error(), which has no value."""
+        """Whether the body is a single call of error(), which has no value."""
         opening = first + 1
         if self.tokens[first].text not in ("error", "fn:error") or not self.symbol_at(opening, "("):
             return False
@@ -192,7 +191,7 @@ class Reader(Operands):
         return False
 
     def _chosen(self, place: str) -> Walk:
-        """The kind of expression, told by its first two tokens."""
+        """Parse the kind of expression that the first two tokens select."""
         token, follow = self.peek(), self.peek(1)
         if token.kind != "name":
             return self._operators(place)
@@ -262,7 +261,7 @@ class Reader(Operands):
         compensations.append(Compensate(keyword, value, self.since(begin), queue.text, queue.start))
 
     def _vote(self, first: int) -> Walk:
-        """A vote is a message for the state that the sphere is to be in."""
+        """Parse a vote: a message for the state that the sphere should enter."""
         self.need_word("sphere")
         keyword, begin = self.since(first), self.at
         yield self._single("inside a do abort sphere")
@@ -299,8 +298,10 @@ class Reader(Operands):
         self._passes_on(first)
 
     def _listed(self, place: str) -> Walk:
-        """A branch. Outside of all brackets it may be a list of actions, as the paper writes it: a body is one
-        conditional, so that a comma there can mean nothing else."""
+        """A branch.
+
+        At the top level it may be a list of actions, as in the paper: there a comma can mean nothing else.
+        """
         begin = self.at
         yield self._single(place)
         if place or self.brackets or not self.symbol(","):
@@ -409,7 +410,7 @@ class Reader(Operands):
         self.scope.forget(names)
 
     def _updates(self) -> bool:
-        """Whether an updating expression begins here. Elsewhere than behind modify its words are names."""
+        """Whether an updating expression begins here. Its keywords are names elsewhere."""
         ahead = 3 if self.word("replace") and self.word("value", 1) and self.word("of", 2) else 1
         node = self.word("node", ahead) or (self.word("nodes", ahead) and self.peek().text in ("insert", "delete"))
         if not node:
@@ -463,7 +464,7 @@ class Reader(Operands):
     # --- FLWOR and quantified expressions ---
 
     def _clause(self) -> str:
-        """The clause that begins here, or nothing."""
+        """The clause that begins here; empty if none."""
         token, follow = self.peek(), self.peek(1)
         if token.kind != "name":
             return ""
@@ -559,7 +560,7 @@ class Reader(Operands):
         yield self._inner("in a window clause")
 
     def _group(self, names: list[str], own: list[Bound]) -> Walk:
-        """Behind it, what the clauses before have bound is the sequence of all that is in a group."""
+        """Parse a group by: variables bound before it become sequences of a group's values."""
         self.need_word("by")
         while True:
             if self.symbol(":=", 1) or self.word("as", 1):

@@ -1,6 +1,6 @@
-"""The functions that a rule may call: an allow-list. What reaches outside of the message store is not on it.
+"""The functions that a rule may call: an allow-list. It has nothing that reads outside of the message store.
 
-A function is known by its namespace and its local name: what a prefix means, any constructor can change.
+Functions are identified by namespace and local name, because constructors can rebind prefixes.
 """
 
 from __future__ import annotations
@@ -131,17 +131,17 @@ def expanded(name: str, declared: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def collapsed(uri: str) -> str:
-    """A namespace as XQuery reads it where it is written: blanks around it do not count."""
+    """A namespace URI with normalised white space, as XQuery reads it."""
     return " ".join(uri.split())
 
 
 def is_taken(uri: str) -> bool:
-    """Whether a program may not declare functions and variables in a namespace."""
+    """Whether programs may not declare functions and variables in a namespace."""
     return uri != LOCAL and uri.startswith(_TAKEN)
 
 
 def refusal(name: str) -> str | None:
-    """Why a rule may not call a function; None if it may, as far as its canonical name tells."""
+    """Why a rule may not call a function, by its canonical name; None if it may."""
     if name in OURS:
         return None
     prefix, _, local = name.rpartition(":")

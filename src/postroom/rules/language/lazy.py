@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled when they are first used.
+"""Regular expressions compiled at first use.
 
 With all the letters that XML names may have, one takes some ten milliseconds: too long for a command that reads no
 rule.
@@ -24,5 +24,5 @@ class _Lazy:
 
 
 def lazy(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """As ``re.compile``, later."""
+    """Like ``re.compile``, at first use."""
     return cast(re.Pattern[str], _Lazy(pattern, flags))

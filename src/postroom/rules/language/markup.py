@@ -1,7 +1,7 @@
-"""The state of the lexer, and what it reads without giving tokens: comments, and the inside of constructors.
+"""The state of the lexer, and text without tokens: comments, and the content of constructors.
 
-Between the opening and the closing of a constructor only ``{`` … ``}`` and what they enclose are tokens. What is open
-is on one stack, brackets and elements alike, so that nothing recurses.
+Inside a constructor only ``{`` … ``}`` and their content are tokens. Open brackets and elements are on one stack, so
+there is no recursion.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _END_TAG: Final = lazy(rf"</({NCNAME}(?::{NCNAME})?)[ \t\r\n]*>")
 
 
 class Unreadable(Exception):
-    """The text is not in the language. Whoever knows the file turns this into the user's error."""
+    """A syntax error. Callers that know the file turn it into the user's error."""
 
     def __init__(self, what: str, offset: int) -> None:
         super().__init__(what, offset)
@@ -48,7 +48,7 @@ class Unreadable(Exception):
 
 
 class Token(NamedTuple):
-    """``text`` is the text as written, but for a variable, which is ``$name`` without blanks and comments."""
+    """``text`` is the source text, but for a variable ``$name`` without blanks and comments."""
 
     kind: str
     text: str
@@ -57,7 +57,7 @@ class Token(NamedTuple):
 
 
 class Next(IntEnum):
-    """What may come next: an operand, a type or an operator; behind a type, ``*``, ``+`` and ``?`` belong to it."""
+    """What may come next: an operand, a type or an operator; after a type, ``*``, ``+`` and ``?`` belong to it."""
 
     OPERAND = 0
     TYPE = 1
@@ -70,7 +70,7 @@ OPERAND, TYPE, OPERATOR, TYPE_ENDED = Next
 
 @dataclass(slots=True)
 class Namespace:
-    """What a prefix means from the beginning of an element to its end: its declaration reaches back over its tag."""
+    """A prefix's scope, from the beginning of an element to its end: a declaration applies to its own tag, too."""
 
     prefix: str
     uri: str  # as written
@@ -128,7 +128,7 @@ class Markup:
         raise Unreadable("this comment has no closing :)", start)
 
     def _pragma(self, opening: str) -> None:
-        """A token of its own: it changes what the braces behind it mean, so it belongs to the expression."""
+        """A token of its own: it changes the meaning of the braces after it, so it belongs to the expression."""
         start = self.at
         self._skip(opening, "#)", "pragma")
         self.found.append(Token("pragma", self.text[start : self.at], start, self.at))
@@ -155,7 +155,7 @@ class Markup:
         self._resume()
 
     def _construct(self, match: re.Match[str]) -> None:
-        """Open an element, or read a comment or processing instruction whole."""
+        """Open an element, or read a whole comment or processing instruction."""
         if match["tag"]:
             self._push(Frame("element", self.at, name=match["tag"], declares=len(self.namespaces)))
             self._emit("open-constructor", match.group())

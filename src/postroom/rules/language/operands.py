@@ -1,6 +1,6 @@
-"""The inside of an expression: operators, paths, calls, constructors, types. How far each reaches, and what it calls.
+"""The parser of expressions: operators, paths, calls, constructors, types.
 
-Which operator binds closer does not matter here, and what is let pass Saxon still judges.
+It finds the extent and the calls of each. Operator precedence does not matter here, and Saxon checks what is accepted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OPERAND: Final = "as an operand of an operator"
 
 
 class Operands(Cursor, ABC):
-    """``place`` says why an action cannot stand where we are; it is empty where one can."""
+    """``place`` says why an action is not allowed here; empty if it is."""
 
     def __init__(self, tokens: list[Token], end: int) -> None:
         super().__init__(tokens, end)
@@ -57,7 +57,7 @@ class Operands(Cursor, ABC):
 
     @abstractmethod
     def _single(self, place: str) -> Walk:
-        """One expression, up to a comma or whatever cannot belong to it."""
+        """One expression, up to a comma or anything else that cannot continue it."""
 
     def _inner(self, place: str) -> Walk:
         """One expression that cannot be the end of the one around it."""
@@ -71,7 +71,7 @@ class Operands(Cursor, ABC):
             yield self._single(place)
 
     def _enclosed(self, place: str, opener: str = "{") -> Walk:
-        """An expression in brackets, which may be empty: Saxon knows where it must not."""
+        """An expression in brackets, which may be empty; Saxon reports where that is wrong."""
         ours, self.ours = self.ours, ""
         self.need_symbol(opener)
         self.brackets += 1
@@ -101,12 +101,12 @@ class Operands(Cursor, ABC):
         return token.kind == "name" and token.text in _TYPE_WORDS and self.word(_TYPE_WORDS[token.text], 1)
 
     def _goes_on(self) -> bool:
-        """Whether what stands here would make an operand of what stood before."""
+        """Whether the next token would make an operand of the one before."""
         token = self.peek()
         return self._operator() or self._type_operator() or (token.kind == "symbol" and token.text in _SUFFIXES)
 
     def _operators(self, place: str) -> Walk:
-        """Operands with operators between them. Which of them binds closer does not matter here."""
+        """Operands with operators between them; precedence does not matter here."""
         first, actions = self.at, len(self.actions)
         while True:
             while self.symbol("+") or self.symbol("-"):
@@ -130,13 +130,13 @@ class Operands(Cursor, ABC):
         return self.at > 0 and self.symbol_at(self.at - 1, symbol)
 
     def _elsewhere(self, part: Walk) -> Walk:
-        """A part whose context is not that of what is around it."""
+        """A part with another context item."""
         self.focus += 1
         yield part
         self.focus -= 1
 
     def _converted(self) -> Walk:
-        """``=> f()``, ``cast as T`` and the like, which follow an operand."""
+        """Postfix forms such as ``=> f()`` and ``cast as T``."""
         while True:
             if self.skip_symbol("=>"):
                 yield self._arrow()
@@ -173,7 +173,7 @@ class Operands(Cursor, ABC):
             yield self._elsewhere(self._step(_OPERAND))
 
     def _step_begins(self) -> bool:
-        """Whether a step follows a leading ``/``. XQuery takes any name for one; we own the words after a ``do``."""
+        """Whether a step follows a leading ``/``. In XQuery any name does; the keywords after ``do`` are ours."""
         token = self.peek()
         if token.kind == "symbol":
             return token.text in (".", "..", "@", "*", "?", "(", "[", "%")
@@ -213,7 +213,7 @@ class Operands(Cursor, ABC):
             self._type_parentheses()
 
     def _key(self) -> Walk:
-        """What follows the ``?`` of a lookup."""
+        """The key after the ``?`` of a lookup."""
         if self.symbol("("):
             yield self._enclosed("inside a lookup", "(")
         elif self.peek().kind in ("name", "number") or self.symbol("*"):
@@ -262,7 +262,7 @@ class Operands(Cursor, ABC):
         yield self._enclosed("inside a pragma")
 
     def _constructor(self) -> Walk:
-        """A direct constructor or a string constructor; between its tokens only enclosed expressions are read."""
+        """A direct or string constructor; only enclosed expressions in it are parsed."""
         depth, first = 0, self.at
         self.constructing += 1
         while True:
@@ -351,7 +351,7 @@ class Operands(Cursor, ABC):
         return iter(())
 
     def _computed(self, token: Token) -> Walk:
-        """``element a {…}``, ``map {…}``: a name or more, and braces."""
+        """``element a {…}``, ``map {…}``: names, then braces."""
         place, follow = f"inside {token.text} {{…}}", self.peek(1)
         if token.text == "validate" and self._validates():
             self._refuse("validate", token)
@@ -400,7 +400,7 @@ class Operands(Cursor, ABC):
     # --- types ---
 
     def _validates(self) -> bool:
-        """Whether ``validate``, which may be the name of an element, stands before braces, as an expression does."""
+        """Whether ``validate``, which may also be an element name, is followed by braces."""
         if self.word("lax", 1) or self.word("strict", 1):
             return self.symbol("{", 2)
         typed = self.word("type", 1) and self.peek(2).kind == "name"
@@ -422,7 +422,7 @@ class Operands(Cursor, ABC):
             self._type()
 
     def _type(self, single: bool = False) -> None:
-        """A sequence type; that of a cast is a name and perhaps a ``?``."""
+        """A sequence type; that of a cast is a name with an optional ``?``."""
         marks = 1  # one more for each function(…) as: the first belongs to what the function returns
         while True:
             self._annotations()
@@ -441,7 +441,7 @@ class Operands(Cursor, ABC):
             marks -= 1
 
     def _type_parentheses(self) -> None:
-        """Types in parentheses hold no expressions: names, marks, literals."""
+        """Types in parentheses, which have no expressions: names, marks, literals."""
         depth = 0
         while True:
             token = self.peek()

@@ -1,4 +1,4 @@
-"""Where in a text an error is, when a processor tells about where it is."""
+"""The exact place of an error that a processor reports approximately."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from postroom.rules.language.tokens import tokens_before
 
 
 def begin_of(text: str, offset: int) -> int:
-    """The beginning of what is at an offset: of the word, or of the call whose parenthesis closes there.
+    """The start of the word at an offset, or of the call that closes there.
 
     >>> begin_of("1 + xs:date('x')", 15), begin_of("1 + abcd", 6), begin_of("(1, 2) ", 5)
     (4, 4, 0)

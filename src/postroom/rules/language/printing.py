@@ -1,4 +1,4 @@
-"""Rule programs as text again: each definition as a statement that reads as the same definition."""
+"""Rule programs as text: each statement parses back to the same definition."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The declarations at the beginning of a program, and library modules, which have nothing else.
 
-Namespaces, functions, variables and imports, as XQuery has them. What is read here is where each begins and ends and
-what its names mean; Saxon compiles them. What would change how our own text around a rule is read is refused.
+Namespaces, functions, variables and imports, as XQuery has them. This parser finds their extents and resolves their
+names; Saxon compiles them. Declarations that would change the meaning of our generated text are refused.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """``import module namespace p = "uri" at "file"``; ``span`` is all of it, without its semicolon."""
+    """``import module namespace p = "uri" at "file"``; ``span`` excludes the semicolon."""
 
     prefix: str
     uri: str
@@ -72,7 +72,7 @@ class Import:
 
 @dataclass(frozen=True)
 class Prolog:
-    """What a text declares, as offsets into it."""
+    """The declarations of a text, as offsets into it."""
 
     text: str = ""
     uri: str = ""  # of a library module
@@ -84,7 +84,7 @@ class Prolog:
 
     @cached_property
     def bodies(self) -> dict[Function | Variable, Body]:
-        """What the functions and variables are made of. A function without a body returns nothing, and is not here."""
+        """The bodies of functions and variables. Functions without a body return nothing, and are left out."""
         walked: dict[Function | Variable, Body] = {}
         spans: list[tuple[Function | Variable, Span]] = [(function, function.body) for function in self.functions]
         for declaration, span in [*spans, *((variable, variable.value) for variable in self.variables)]:
@@ -106,7 +106,7 @@ def library(text: str) -> Prolog:
 
 
 class _Declarations(Reader):
-    """One declaration after another, each up to its semicolon."""
+    """Parses declarations one by one, each up to its semicolon."""
 
     def __init__(self, text: str, tokens: list[Token], library: bool) -> None:
         super().__init__(tokens, len(text))
@@ -184,7 +184,7 @@ class _Declarations(Reader):
         return value
 
     def _namespace(self) -> tuple[str, str]:
-        """``p = "uri"``. What a prefix of ours means is not changed: our own text around a rule uses it."""
+        """``p = "uri"``. Our own prefixes cannot be rebound, because generated text uses them."""
         name = self.need_name("a prefix")
         if ":" in name.text or name.text.startswith("Q{"):
             raise Unreadable("a prefix has no colon", name.start)
@@ -263,7 +263,7 @@ class _Declarations(Reader):
         self._functions.append(Function(name, tuple(parameters), opening, self._braces()))
 
     def _braces(self) -> Span:
-        """What is between braces: up to the one that closes the first."""
+        """The span between a brace and its closing one."""
         begin = self.need_symbol("{").end
         depth = 1
         while depth:

@@ -68,7 +68,7 @@ def parse(text: str, file: str) -> tuple[AnyDefinition, ...]:
 
 
 def _with_queues(definition: AnyDefinition) -> tuple[AnyDefinition, ...]:
-    """A definition, and the queues of a rule that waits for what does not come."""
+    """A definition, and the queues of a rule with a timeout."""
     if not isinstance(definition, RuleDefinition) or definition.unless is None:
         return (definition,)
     place = (definition.position, definition.module)
@@ -265,7 +265,8 @@ class _Reader:
 
     @cached_property
     def _next_queues(self) -> frozenset[int]:
-        """Where a next ``queue A, B value`` may begin: a word queue outside of all brackets, behind an operand."""
+        """The tokens where a next ``queue A, B value`` may begin: the word queue outside of brackets, after an
+        operand."""
         depth, queues = 0, []
         for number, token in enumerate(self._tokens):
             if token.kind == "symbol" and token.text in ("(", "[", "{"):
@@ -316,7 +317,7 @@ class _Reader:
         return RuleDefinition(name, target, body, self.position, self._module, errorqueue, unless, deadline)
 
     def _parenthesized(self, what: str) -> Expression:
-        """An expression in parentheses, without them."""
+        """An expression in parentheses, returned without them."""
         if self._here is None or self._here.text != "(":
             self._fail(what)
         begin, depth = self._at, 0

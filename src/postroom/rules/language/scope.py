@@ -1,4 +1,4 @@
-"""Which variable a name means: the bindings in sight, the innermost first, and where each is used."""
+"""Variable scopes: the visible bindings, innermost first, and the uses of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from postroom.rules.language.tokens import Token
 
 @dataclass(slots=True)
 class Bound:
-    """A variable of a let or for clause whose uses are followed."""
+    """A let or for variable whose uses are recorded."""
 
     kind: str
     name: str
@@ -29,7 +29,7 @@ class Scope:
         self._visible.setdefault(bound.name, []).append(bound)
 
     def hide(self, names: list[str]) -> None:
-        """These names now mean variables that are not followed."""
+        """From here on, these names are variables whose uses are not recorded."""
         for name in names:
             self._visible.setdefault(plain(name), []).append(None)
 

@@ -1,9 +1,9 @@
 """The lexer for definitions and rule bodies: text → tokens, each with its offsets.
 
-XQuery has no keywords that are not also names, and ``<`` opens an element or compares. Both are decided by one
-question that the lexer answers as it goes: does an operand or an operator come next? A direct constructor gives
-``open-constructor`` and ``close-constructor``; of what is between them only ``{`` … ``}`` and what they enclose are
-tokens. Nothing here recurses and nothing is read twice, so hostile text costs no more than its length.
+XQuery has no reserved words, and ``<`` opens an element or compares. Both are decided by tracking whether an operand or
+an operator comes next. A direct constructor gives ``open-constructor`` and ``close-constructor``; between them only
+``{`` … ``}`` and their content are tokens. There is no recursion and no backtracking, so hostile text costs linear
+time.
 """
 
 from __future__ import annotations
@@ -110,12 +110,12 @@ class Statement:
 
 
 def tokens(text: str, start: int = 0, end: int | None = None) -> list[Token]:
-    """The tokens of ``text[start:end]``; offsets count from the beginning of ``text``."""
+    """The tokens of ``text[start:end]``; offsets are those of ``text``."""
     return _Lexer(text, start, len(text) if end is None else end).run()
 
 
 def tokens_before(text: str, start: int, end: int) -> tuple[list[Token], Unreadable | None]:
-    """The tokens up to the first thing that is not one, and what is wrong with that."""
+    """The tokens up to the first error, and that error."""
     lexer = _Lexer(text, start, end)
     try:
         return lexer.run(), None
@@ -124,7 +124,7 @@ def tokens_before(text: str, start: int, end: int) -> tuple[list[Token], Unreada
 
 
 def namespaces(text: str, start: int, end: int) -> list[Namespace]:
-    """What the constructors of a readable text declare prefixes to mean, and where that holds; outer ones first."""
+    """The prefixes that constructors of a valid text declare, with their scopes; outer ones first."""
     if "xmlns" not in text[start:end]:
         return []
     lexer = _Lexer(text, start, end)
@@ -145,7 +145,7 @@ def statements(text: str) -> list[Statement]:
 
 
 def parted(text: str) -> tuple[list[Token], list[Statement]]:
-    """The tokens of a file's declarations, and its ``create`` statements behind them."""
+    """The tokens of a file's declarations, and the ``create`` statements after them."""
     lexer = _Lexer(text, 0, len(text))
     tokens = lexer.run()
     cuts = [*lexer.beginnings, len(tokens)]
@@ -164,9 +164,9 @@ def parted(text: str) -> tuple[list[Token], list[Statement]]:
 
 
 def word_at(text: str, token: Token) -> tuple[str, int]:
-    """The word that begins at a token, and where it ends: a file name is many tokens but one word.
+    """The word that begins at a token, and its end: a file name is many tokens but one word.
 
-    It reaches to white space, a semicolon or a comment. A string literal is a word with its quotes taken off.
+    It ends at white space, a semicolon or a comment. A string literal is a word without its quotes.
     """
     if token.kind == "string":
         value = decoded(token)
@@ -177,7 +177,7 @@ def word_at(text: str, token: Token) -> tuple[str, int]:
 
 
 def decoded(token: Token) -> str | None:
-    """The value of a string literal; None if one of its references means nothing."""
+    """The value of a string literal; None if it has an invalid reference."""
     quote = token.text[0]
     value = token.text[1:-1].replace(quote * 2, quote)
     if "&" not in value:
@@ -204,7 +204,7 @@ def _refuse_outside(token: Token) -> NoReturn:
 
 
 class _Lexer(Markup):
-    """Names and symbols, and what each says about what comes next."""
+    """Names and symbols, and whether each is followed by an operand or operator."""
 
     def __init__(self, text: str, start: int, end: int) -> None:
         super().__init__(text, start, end)
@@ -265,7 +265,7 @@ class _Lexer(Markup):
         self._emit("name", word)
 
     def _after_word(self, word: str) -> Next:
-        """A name where an operator is due: an operator, or a word of a clause."""
+        """Classify a name where an operator is due: an operator, or a keyword of a clause."""
         if word in _OPERATORS:
             self.casing = self.casing and word != "return"
             return OPERAND
@@ -287,7 +287,7 @@ class _Lexer(Markup):
         return OPERATOR
 
     def _outer_name(self, word: str) -> None:
-        """Follow the statements of a file: where one begins, and which of its parts are expressions."""
+        """Follow the statements of a file: their starts, and which parts are expressions."""
         index = len(self.found)
         if word in OBJECTS and self.candidate == index - 1 >= 0:
             self.beginnings.append(self.candidate)

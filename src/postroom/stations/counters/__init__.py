@@ -1,1 +1,1 @@
-"""Counters, where queues and stations meet."""
+"""Counters, which connect queues and stations."""

@@ -1,4 +1,4 @@
-"""Counters: where queues and stations meet. What they are, from text to frozen definitions, and how they are kept.
+"""Counters, which connect queues and stations: from text to definitions, and how they are stored.
 
     counter north at North takes CLAIM from CLAIMS NORTH
     counter archive at Archive gives to settled
@@ -40,7 +40,7 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """As it is written. The queue is a name, or the names of a path with blanks between them."""
+    """A counter as written. The queue is a name, or the names of a path separated by blanks."""
 
     name: str
     station: str
@@ -58,7 +58,7 @@ class Counter:
 
 
 def parse(row: str, position: Position) -> Counter:
-    """A counter from its line."""
+    """Parse a counter's line."""
     match = _COUNTER.fullmatch(" ".join(row.split()))
     if match is None:
         refuse(FormInvalid, [Problem(position, _SHAPE, "syntax")])
@@ -70,7 +70,7 @@ def parse(row: str, position: Position) -> Counter:
 
 @dataclass(frozen=True)
 class Subject:
-    """All counters as they would be, with what they need. Without a room, only what files say is known."""
+    """All counters as proposed, with what they refer to. Without a room, only the files are known."""
 
     counters: Sequence[Counter]
     types: Collection[str]
@@ -81,7 +81,7 @@ class Subject:
     paths: Collection[str] = ()  # known names of queues, for advice
 
     def place(self, counter: Counter) -> str:
-        """The queue that is meant, by the one name that it always has."""
+        """The queue of a counter by its physical name."""
         queue = self.queues.get(counter.queue)
         return counter.queue if queue is None else queue.name
 
@@ -90,7 +90,7 @@ Found = Iterator[tuple[Counter, str]]
 
 
 def counter_stations(subject: Subject) -> Found:
-    """A counter is at a station."""
+    """A counter's station exists."""
     for counter in subject.counters:
         if subject.stations is not None and counter.station not in subject.stations:
             name = counter.station
@@ -99,14 +99,14 @@ def counter_stations(subject: Subject) -> Found:
 
 
 def counter_types(subject: Subject) -> Found:
-    """What is taken becomes a message of a type."""
+    """A counter that takes messages has a message type for them."""
     for counter in subject.counters:
         if counter.type is not None and counter.type not in subject.types:
             yield counter, f"there is no type {counter.type}{nearest(counter.type, subject.types)}"
 
 
 def counter_queues(subject: Subject) -> Found:
-    """The other side is one queue, which anyone may use."""
+    """The other side is one queue that is not owned by others."""
     for counter in subject.counters:
         if counter.queue not in subject.queues:
             continue
@@ -119,7 +119,7 @@ def counter_queues(subject: Subject) -> Found:
 
 
 def counter_sources(subject: Subject) -> Found:
-    """The messages of a queue, and the mail of a station, have one taker."""
+    """Messages of a queue, and mail of a station, have only one counter that takes them."""
     seen: dict[tuple[Way, str], Counter] = {}
     for counter in subject.counters:
         takes = counter.way is Way.TAKES
@@ -135,7 +135,7 @@ def counter_sources(subject: Subject) -> Found:
 
 
 def counter_loops(subject: Subject) -> Found:
-    """What a counter gives does not come back to it by counters alone."""
+    """Messages do not circulate through counters alone."""
     ways: dict[tuple[str, str], list[tuple[tuple[str, str], Counter]]] = {}
     for counter in subject.counters:
         queue, station = ("queue", subject.place(counter)), ("station", counter.station)
@@ -168,7 +168,7 @@ CHECKS: tuple[Callable[[Subject], Found], ...] = (
 
 
 def check(subject: Subject) -> None:
-    """Refuse counters that break a rule."""
+    """Raise for counters that break a rule."""
     problems = [
         Problem(counter.position, f"counter {counter.name}: {what}", check.__name__.replace("_", "-"))
         for check in CHECKS
@@ -201,7 +201,7 @@ class Kept:
 
 
 class Counters(ByVersion[tuple[int, list[Kept]]]):
-    """The counters of a room, with the version since which it is so."""
+    """The counters of a room, with their version."""
 
     def __init__(self) -> None:
         super().__init__(lambda tx: (tx.definitions.version(), kept(tx)))
@@ -220,7 +220,7 @@ def named(tx: Transaction, name: str) -> Kept:
 
 
 def check_no_counter(tx: Transaction, station: str) -> None:
-    """Refuse to take a station out where a counter is."""
+    """Raise if a station to be removed has a counter."""
     at = [present.counter.name for present in kept(tx) if present.counter.station == station]
     if at:
         raise StationInUse(name=station, why=f"counter {at[0]} is there; postroom counter remove {at[0]}")
@@ -234,7 +234,7 @@ def _kept(definition: Definition) -> Kept:
 def proposed(
     tx: Transaction | None, new: Sequence[Counter], types: Collection[str], busy: Mapping[str, str]
 ) -> Subject:
-    """What there would be with new counters, each in the place of the one of its name."""
+    """The counters after a load, with new ones replacing those of the same name."""
     names = {counter.name for counter in new}
     if tx is None:
         return Subject(new, types, busy=busy)
@@ -256,7 +256,7 @@ def proposed(
 
 
 def _queue(tx: Transaction, name: str) -> Queue | None:
-    """The one queue that is meant: by its name, or by its path."""
+    """The queue, by name or by path."""
     queue = tx.queues.named_to_read(name)
     if queue is not None and not queue.retired:
         return queue
@@ -266,7 +266,7 @@ def _queue(tx: Transaction, name: str) -> Queue | None:
 
 
 def load_within(tx: Transaction, new: Sequence[Counter], subject: Subject, files: Sequence[str]) -> Loaded:
-    """Add counters, and new versions of them; what is not named stays."""
+    """Add counters, and new versions of them; others stay."""
     check(subject)
     before = _sources(tx)
     bodies = {counter.name: {"text": str(counter), "queue": subject.place(counter)} for counter in new}
@@ -279,7 +279,7 @@ def load_within(tx: Transaction, new: Sequence[Counter], subject: Subject, files
 
 
 def _furnish(tx: Transaction, boxes: Sequence[str]) -> None:
-    """See to it that the queues which steps need are there: then they can be locked in one order."""
+    """Create the queues that steps need, so that they can be locked in one order."""
     error_queue(tx)
     for box in boxes:
         if tx.queues.named_to_read(box) is None:
@@ -287,7 +287,7 @@ def _furnish(tx: Transaction, boxes: Sequence[str]) -> None:
 
 
 def remove(tx: Transaction, name: str) -> None:
-    """Messages stay where they are."""
+    """Remove a counter; messages stay where they are."""
     named(tx, name)
     before = _sources(tx)
     tx.definitions.change(COUNTER, [name], [], {"removed": name})
@@ -300,7 +300,7 @@ def _sources(tx: Transaction) -> set[str]:
 
 
 def _watch(tx: Transaction, before: set[str]) -> None:
-    """Have the messages of queues taken by counters, and those of others no longer."""
+    """Mark the queues whose messages counters take, and unmark others."""
     after = _sources(tx)
     for name, queue in tx.queues.locked_all(before | after).items():
         if name in after:

@@ -51,7 +51,7 @@ _FILL_SECONDS = 0.5  # that forms are filled in before some are handed over
 
 
 class CounterStage(Stage):
-    """A stage of the engine. Nothing here runs on Spark."""
+    """A stage of the engine, without Spark."""
 
     def __init__(self, network: Network, counters: Counters) -> None:
         self._network = network
@@ -71,7 +71,7 @@ class CounterStage(Stage):
         return self._run(turn, version, some) if some else None
 
     def _come_by(self) -> None:
-        """Finish what a crash has left on its way to mailboxes."""
+        """Finish transfers to mailboxes that a crash interrupted."""
         for node in self._network.nodes():
             if node == CONTROL or self._paused.get(node, 0) > monotonic():
                 continue
@@ -81,7 +81,7 @@ class CounterStage(Stage):
                 self._paused[node] = monotonic() + NODE_PAUSE_SECONDS
 
     def lag(self, tx: Transaction) -> int:
-        """How many messages wait before counters."""
+        """The number of messages that wait for counters."""
         return sum(waiting(tx, kept) for kept in self._counters.now(tx)[1])
 
     def shown(self, tx: Transaction) -> list[CounterShown]:
@@ -89,7 +89,7 @@ class CounterStage(Stage):
         return [shown(tx, kept) for kept in self._counters.now(tx)[1]]
 
     def _run(self, turn: Turn, version: int, some: Sequence[Kept]) -> Generator[Result]:
-        """One step of each counter: then others have their turn."""
+        """Run one step of each counter, so that others get their turn."""
         current = [(kept, version) for kept in some]
         self._coming = {step: coming for step, coming in self._coming.items() if step in current}
         for kept in some:
@@ -107,7 +107,7 @@ class CounterStage(Stage):
             raise Stale  # there is more to do, soon
 
     def _filled(self, turn: Turn, version: int, kept: Kept) -> Future[_Filled] | None:
-        """The forms that the next messages become, where functions have to be asked: beside everything else."""
+        """Fill in the next forms in the background, if they call functions of users."""
         type = kept.counter.type
         if type is None:
             return None
@@ -126,7 +126,7 @@ class CounterStage(Stage):
         return known
 
     def _step(self, turn: Turn, version: int, kept: Kept, ready: _Filled | None) -> Result:
-        """Once more if it meets messages of spheres that it has not locked: they are locked before queues."""
+        """Run a step; repeat it if it meets messages of spheres that must be locked first."""
         spheres: set[str] = set()
 
         def work(tx: Transaction) -> Result:
@@ -157,7 +157,7 @@ def _peeked(source: str, size: int, tx: Transaction) -> list[Stored]:
 def _fill(
     counter: Counter, edition: Edition, taken: Sequence[Stored], keys: Sequence[int], now: int, coming: Future[_Filled]
 ) -> None:
-    """Fill in forms until one has taken long: those that are ready are handed over first."""
+    """Fill in forms until one takes long: the finished ones are delivered first."""
     filled: _Filled = {}
     began = perf_counter()
     try:
@@ -180,7 +180,7 @@ def _form_of(counter: Counter, edition: Edition, stored: Stored, key: int, now: 
 
 
 class _Met(Exception):
-    """Messages of these spheres are to be taken, too."""
+    """Raised for messages of spheres that must be locked first."""
 
     def __init__(self, spheres: set[str]) -> None:
         super().__init__()
@@ -188,13 +188,13 @@ class _Met(Exception):
 
 
 def waiting(tx: Transaction, kept: Kept) -> int:
-    """How many messages a counter has yet to take."""
+    """The number of messages that a counter has yet to take."""
     source = tx.queues.named_to_read(kept.source)
     return 0 if source is None or source.retired else source.unprocessed
 
 
 def obstacle(tx: Transaction, kept: Kept) -> str:
-    """Why a counter has nothing to do now; empty if it has."""
+    """Why a counter does nothing now; empty if it works."""
     counter = kept.counter
     source, goal = tx.queues.named_to_read(kept.source), tx.queues.named_to_read(kept.goal)
     lacking = tx.bindings.lacking("counter").get(counter.name)
@@ -228,7 +228,7 @@ class CounterShown:
 
     @property
     def where(self) -> str:
-        """The file and line it was loaded from."""
+        """The file and line where it is defined."""
         return str(self.counter.position)
 
     def __str__(self) -> str:
@@ -256,7 +256,7 @@ def shown(tx: Transaction, kept: Kept) -> CounterShown:
 
 
 def fields_of(stored: Stored, form: Form) -> dict[str, Any]:
-    """What a message says, as the fields of a form; those that the system writes are written anew."""
+    """A message's content as the fields of a form; system fields are set again."""
     if stored.type not in (None, form.name):
         raise BodyMismatch(type=form.name, why=f"the message is of type {stored.type}")
     values = record(stored.body, Format(stored.format), form.type)
@@ -265,12 +265,12 @@ def fields_of(stored: Stored, form: Form) -> dict[str, Any]:
 
 
 def failure_of(counter: Counter, refusal: BodyError) -> Failure:
-    """Why a message led to nothing but an error."""
+    """The failure of a message that leads to an error."""
     return Failure("message", refusal.code, str(refusal), counter.name)
 
 
 class _CounterStep:
-    """One step of one counter, inside of its transaction."""
+    """One step of one counter, within its transaction."""
 
     def __init__(
         self, tx: Transaction, turn: Turn, kept: Kept, forms: Forms, spheres: set[str], ready: _Filled | None
@@ -288,7 +288,7 @@ class _CounterStep:
         self._result = Result()
 
     def done(self) -> Result:
-        """Hand over the next messages, in their order."""
+        """Deliver the next messages, in order."""
         tx, kept, result = self._tx, self._kept, self._result
         queues = self._queues()
         if obstacle(tx, kept):
@@ -321,12 +321,12 @@ class _CounterStep:
         return result
 
     def _queues(self) -> dict[str, Queue]:
-        """All that is taken from or put into, locked in the order of numbers."""
+        """All queues that are taken from or put into, locked in number order."""
         desk.enter(self._tx, MAILBOXES)
         return self._tx.queues.locked_all([self._kept.source, self._kept.goal, SYSTEM_ERRORS])
 
     def _next(self, source: Queue) -> list[Stored]:
-        """The oldest messages. One that no longer says what was sent is kept out of everyone's way."""
+        """The oldest messages. Damaged ones are set aside."""
         size, room = min(self._turn.size(), COUNTER_MESSAGES), STEP_BYTES_MAX
         messages: list[Stored] = []
         after = 0
@@ -381,7 +381,7 @@ class _CounterStep:
         ]
 
     def _let_in(self, goal: Queue, drafts: Sequence[Draft]) -> Sequence[Put]:
-        """Messages as they enter a queue, with what it works out for them."""
+        """Messages after admission to a queue."""
         if not drafts or not goal.admission:
             return [Put(goal, draft, None, self._actor) for draft in drafts]
         return self._turn.admit(self._tx, goal, drafts)
@@ -396,9 +396,9 @@ class _CounterStep:
     # --- both ---
 
     def _fail(self, source: Queue, stored: Stored, failure: Failure, errors: Queue) -> bool:
-        """An error message in the place of what a message should have become; or it is tried again, or a dead letter.
+        """Put an error message instead of a message's effect; or retry it, or make it a dead letter.
 
-        False if it is tried again. The source is locked and was read in this transaction: nobody else has the message.
+        False if it is retried. The source is locked and was read in this transaction.
         """
         tries = Tries.of(self._tx, [stored])
         policy = tries.policies.get(source.name)
@@ -431,11 +431,11 @@ class _CounterStep:
 
 
 def _is_closed(tx: Transaction, queue: Queue) -> bool:
-    """Whether a queue takes nothing now: then whatever is for it waits."""
+    """Whether a queue accepts nothing now: then messages for it wait."""
     return not queue.accepts or queue.in_use(tx.now)
 
 
 def _in_its_sphere(stored: Stored) -> str:
-    """What follows from a message of a sphere belongs to it, too."""
+    """The sphere of a message, which its effects belong to."""
     sphere = sphere_of(stored)
     return NO_PROPERTIES if sphere is None else properties_text({SPHERE: sphere})

@@ -1,4 +1,4 @@
-"""A dry run: what proposed counters would do with all that waits before them. Nothing is changed."""
+"""A dry run: what proposed counters would do with the waiting messages. Changes nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from postroom.store.kernel.transaction import Transaction
 def tried(
     store: Store, proposed: Sequence[Kept], forms: Mapping[str, Edition], since: datetime | None, admit: Admit
 ) -> Iterator[Tried]:
-    """Every message that waits before a proposed counter, in its order."""
+    """Every waiting message of a proposed counter, in order."""
     first = begins(since)
     for kept in proposed:
         edition = forms.get(kept.counter.type or "")
@@ -39,7 +39,7 @@ def tried(
 def _some(
     kept: Kept, edition: Edition | None, admit: Admit, after: int, first: int, tx: Transaction
 ) -> tuple[list[Tried], int | None]:
-    """The next of them, and where the last one stands; None at the end."""
+    """The next results, and the position of the last one; None at the end."""
     source = tx.queues.named_to_read(kept.source)
     page = [] if source is None else tx.messages.page(source, State.UNPROCESSED, after, PAGE_ROWS)
     tried = [_tried(tx, kept, edition, admit, stored) for stored in page if stored.sound and stored.created >= first]

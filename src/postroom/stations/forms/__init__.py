@@ -1,1 +1,1 @@
-"""Forms: how they are written, drawn, filled in and kept by version."""
+"""Forms: their language, layout, filling, and versions."""

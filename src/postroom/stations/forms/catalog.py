@@ -1,4 +1,4 @@
-"""Forms in the catalog: kept by version, so that a message stays readable by the form it was made with."""
+"""Forms in the catalog, by version, so that a message stays readable with the form it was made with."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KIND = "form"
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """A form as it was from some version of the definitions on."""
+    """A form from one version of the definitions on."""
 
     form: Form
     version: int
@@ -59,7 +59,7 @@ class Forms:
         return known[name]
 
     def at(self, tx: Transaction, name: str, version: int) -> Edition:
-        """The form with which a message was created; the current one if the version is not known here."""
+        """The form with which a message was created; the current one if that version is unknown here."""
         present = self.now(tx).get(name)
         if present is not None and present.version == version:
             return present
@@ -72,7 +72,7 @@ class Forms:
 
 
 def check(forms: Sequence[Form]) -> None:
-    """What can only be checked where the forms are to be used: every function is there."""
+    """Raise unless all functions are registered; checked where the forms are used."""
     for form in forms:
         for field in form.fields:
             if field.registered and functions.find(field.registered) is None:
@@ -80,7 +80,7 @@ def check(forms: Sequence[Form]) -> None:
 
 
 def load_within(tx: Transaction, forms: Sequence[Form], files: Sequence[str]) -> Loaded:
-    """Add types, and new versions of types; what is not named stays."""
+    """Add types, and new versions of types; others stay."""
     types = {form.name: form.type for form in forms}
     wanted = [Definition(KIND, form.name, {"text": str(form)}, form.position) for form in forms]
     return load(tx, KIND, wanted, files, begin=lambda definition: define_type(tx, types[definition.name]))

@@ -1,7 +1,7 @@
-"""Dates and times as people write them on forms, as the model has them: ``Aug. 21, 1981`` and ``10 am``.
+"""Converts dates and times as people write them: ``Aug. 21, 1981`` and ``10 am``.
 
-dateutil knows the names of months. Its parser is not used: it fills in what is missing, takes ``Monday 3 2026`` for a
-day in March, and the year 0050 for 2050. Here a date has a day, a month by its name and a year, in one of two orders.
+dateutil knows the names of months. Its parser is not used: it guesses missing parts, reads ``Monday 3 2026`` as a day
+in March, and the year 0050 as 2050. Here a date has day, month name and year, in one of two orders.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TIME = re.compile(r"(?P<hour>1[0-2]|0?[1-9])(?::(?P<minute>[0-5]\d))?\s*(?P<hal
 
 
 def exact(kind: Kind, text: str) -> str:
-    """The one text that a date or time has; what is none is left as it was said.
+    """A date or time in ISO format; other text is left unchanged.
 
     >>> exact(Kind.DATE, "Aug. 21, 1981"), exact(Kind.DATE, "3rd Sept 2026"), exact(Kind.TIME, "10:30 pm")
     ('1981-08-21', '2026-09-03', '22:30')

@@ -1,7 +1,7 @@
-"""A form as text: lines between bars, with labels and blanks; filled in, and read again or refused.
+"""A form as text: lines between bars, with labels and blanks; written and parsed.
 
-Each row must have the labels of one line of the template. A value that goes on below stands under its blank. A row
-whose labels were shifted by an editor is read if there is only one way to. Anything else is refused with its place.
+Each row must have the labels of one line of the template. A long value continues in the next row, under its blank. A
+row whose labels an editor has shifted is accepted if it is unambiguous. Anything else is an error with its place.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FILL = " _"
 
 @dataclass(frozen=True, slots=True)
 class Blank:
-    """Where a field's value stands in a line of the template: from one column on, so many characters."""
+    """The position of a field's value in a line of the template: column and width."""
 
     name: str
     start: int
@@ -33,7 +33,7 @@ class Blank:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the template as it was drawn, without its bars, and the blanks in it."""
+    """A line of the template without its bars, and its blanks."""
 
     drawn: str
     blanks: tuple[Blank, ...]
@@ -54,25 +54,25 @@ class Line:
         return cls(drawn, tuple(blanks), (*labels, (at, len(drawn))))
 
     def cells(self, row: str) -> Iterator[tuple[Blank, int, int]]:
-        """Each blank, and where what is written into it begins and ends; behind the last one a row may be longer."""
+        """Each blank with the start and end of its content in a row; after the last one a row may be longer."""
         for blank in self.blanks:
             end = blank.start + blank.reach
             yield blank, blank.start, max(len(row), end) if end >= len(self.drawn) else end
 
     def is_kept_in(self, row: str) -> bool:
-        """Whether a filled-in row has all labels where they were drawn."""
+        """Whether a row has all labels at their columns."""
         padded = row.ljust(len(self.drawn))
         if not self.blanks:
             return row.rstrip(" ") == self.drawn.rstrip(" ")
         return all(padded[start:end] == self.drawn[start:end] for start, end in self.labels)
 
     def first_strange(self, row: str) -> int | None:
-        """Where a row that goes on below has something that is under no blank."""
+        """The first column of a continuation row with text under no blank."""
         inside = {at for _, start, end in self.cells(row) for at in range(start, end)}
         return next((at for at, sign in enumerate(row) if sign != " " and at not in inside), None)
 
     def moved(self, row: str) -> list[tuple[Blank, int, int]] | None:
-        """The same for a row whose labels stand elsewhere, in their order and each once."""
+        """The contents for a row with shifted labels, each once and in order; None if it is no such row."""
         cells: list[tuple[Blank, int, int]] = []
         texts = [self.drawn[start:end].strip(" ") for start, end in self.labels]
         at = 0
@@ -87,7 +87,7 @@ class Line:
         return None if row[at:].strip(" ") else cells
 
     def filled(self, rows: Mapping[str, Sequence[str]]) -> list[str]:
-        """The line with what is written into its blanks, and as many rows more as the longest of them needs."""
+        """The line filled in, with as many rows as the longest value needs."""
         height = max([len(rows.get(blank.name, ())) for blank in self.blanks], default=1) or 1
         lines = [self.drawn, *[" " * len(self.drawn)] * (height - 1)]
         for blank in self.blanks:
@@ -99,7 +99,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What stands in a blank in one row, without what fills it, and where."""
+    """The content of a blank in one row, with its place."""
 
     said: str
     line: int
@@ -107,7 +107,7 @@ class Piece:
 
 
 class Drawing(NamedTuple):
-    """What stands in a drawn form."""
+    """The content of a drawn form."""
 
     found: dict[str, list[Piece]]  # by blank, row by row; those that are empty left out
     blanks: dict[str, Piece]  # where each one begins, empty or not
@@ -115,7 +115,7 @@ class Drawing(NamedTuple):
 
 
 def shown(title: str, lines: Sequence[Line], rows: Mapping[str, Sequence[str]], below: Mapping[str, str]) -> str:
-    """A form with what is written into its blanks, and below it what does not fit into one."""
+    """A filled-in form, with values that do not fit below it."""
     drawn = [row for line in lines for row in line.filled(rows)]
     bar = f"+{'-' * max(len(row) for row in drawn)}+"
     head = f"|{f' {title} '.center(len(bar) - 2)}|"
@@ -124,7 +124,7 @@ def shown(title: str, lines: Sequence[Line], rows: Mapping[str, Sequence[str]], 
 
 
 def read(title: str, lines: Sequence[Line], text: str, file: str) -> Drawing:
-    """What stands in each blank of a filled form, and above it."""
+    """Parse a filled-in form: the content of each blank, and the text above the form."""
     reader = _Reader(title, lines, file)
     for number, row in enumerate(text.split("\n"), 1):
         reader.row(row.removesuffix("\r"), number)
@@ -184,7 +184,7 @@ class _Reader:
             self._fail(number, at, f"this is the form {text[:60]!r}, and {self._title!r} is asked for", "form-title")
 
     def _kept(self, inside: str, number: int, column: int) -> bool:
-        """Whether the row has the labels of a line in their places."""
+        """Whether the row has the labels of a line at their columns."""
         fitting = [place for place, line in enumerate(self._lines) if line.is_kept_in(inside)]
         if not fitting:
             return False
@@ -212,7 +212,7 @@ class _Reader:
         return True
 
     def _moved(self, inside: str, number: int, column: int) -> bool:
-        """Whether there is one line that a row with labels in other places can be."""
+        """Whether a row with shifted labels matches exactly one line."""
         readings = [
             (place, cells) for place, line in enumerate(self._lines) if line.blanks and (cells := line.moved(inside))
         ]
@@ -235,7 +235,7 @@ class _Reader:
             self._enter(blank.name, _piece(inside, start, end, number, column))
 
     def _loose(self, text: str, number: int, column: int) -> None:
-        """A row without bars: a line of the form, or one field."""
+        """Parse a row without bars: a line of the form, or one field."""
         self._current = None
         name = next((name for name in self._names if text.startswith(f"{name}:")), None)
         start = len(name or "") + 1
@@ -256,7 +256,7 @@ class _Reader:
             self.blanks[name] = piece
 
     def _label_in(self, text: str, number: int, column: int) -> None:
-        """Refuse a row in which a second label may be meant, or may be part of a value."""
+        """Raise for a row with a possible second label, which may also be part of a value."""
         match = self._second_label(text)
         if match is not None:
             what = rf"is this the label {match[0]} or part of a value? There a colon is written \u{{3a}}"
@@ -284,6 +284,6 @@ class _Reader:
 
 def _piece(row: str, start: int, end: int, number: int, column: int) -> Piece:
     cell = row[start:end]
-    said = cell.strip(_FILL)
-    blanks = len(cell) - len(cell.lstrip(_FILL if said else " "))
-    return Piece(said, number, column + start + blanks)
+    text = cell.strip(_FILL)
+    blanks = len(cell) - len(cell.lstrip(_FILL if text else " "))
+    return Piece(text, number, column + start + blanks)

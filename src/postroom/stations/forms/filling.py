@@ -1,4 +1,4 @@
-"""Filling in a form: what someone writes, and what the system adds."""
+"""Filling in a form: the user's values, and those of the system."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def created(edition: Edition, given: Given, key: int, station: str, now: int) ->
 def drawn(form: Form, text: str, file: str) -> tuple[Given, Piece | None]:
     """The fields of a new message from a drawn form, and the line above it.
 
-    What cannot stand in a blank is refused with its place.
+    An invalid value raises with its place.
     """
     drawing = form.drawing(text, file)
     given = form.values_in(drawing, file)
@@ -60,7 +60,7 @@ def drawn(form: Form, text: str, file: str) -> tuple[Given, Piece | None]:
 
 
 def _flaws(form: Form, field: FormField, value: Any) -> Iterator[tuple[str, str]]:
-    """Why a value cannot stand in a blank of a new form, and the rule that it breaks."""
+    """Why a value is invalid for a blank of a new form, and the broken rule."""
     if field.rule is Rule.AUTOMATIC and value is not None:
         yield "it is automatic: leave it empty, the system writes it", "field-fixed"
     elif field.rule is Rule.REQUIRED and _is_blank(value):
@@ -73,14 +73,14 @@ def _flaws(form: Form, field: FormField, value: Any) -> Iterator[tuple[str, str]
 
 
 def _is_blank(value: Any) -> bool:
-    """Whether a value says nothing: blanks are what is left of a blank that nobody has filled in."""
+    """Whether a value is empty or blank."""
     if isinstance(value, list):
         return all(map(_is_blank, value))
     return value is None or (isinstance(value, str) and not value.strip())
 
 
 def copied(form: Form, body: str, key: int) -> str:
-    """The same with another key."""
+    """The body with another key."""
     fields = json.loads(body)
     for field in form.fields:
         if field.kind is Kind.KEY and field.rule is Rule.AUTOMATIC:
@@ -89,7 +89,7 @@ def copied(form: Form, body: str, key: int) -> str:
 
 
 def modified(form: Form, body: str, given: Given) -> tuple[str, list[str]]:
-    """The body with what is written into it now, and the names of the fields that changed."""
+    """The body with new values, and the names of the changed fields."""
     before = _known(form, json.loads(body))
     wanted, changed = dict(before), list[str]()
     for name, value in _readable(form, given).items():
@@ -117,12 +117,12 @@ def modified(form: Form, body: str, given: Given) -> tuple[str, list[str]]:
 
 
 def values(form: Form, body: str) -> dict[str, FieldValue]:
-    """What a message says, field by field; a field that it lacks is empty."""
+    """The values of a message by field; missing fields are empty."""
     return form.type.record(_known(form, json.loads(body)))
 
 
 def fitting(form: Form, field: FormField, value: Any) -> str | None:
-    """Why a value cannot stand in a field; None if it can."""
+    """Why a value is invalid for a field; None if it is valid."""
     try:
         _value(form, field, _readable(form, {field.name: value})[field.name])
     except FieldRefused as refusal:
@@ -136,7 +136,7 @@ def _known(form: Form, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _readable(form: Form, given: Given) -> dict[str, Any]:
-    """By the names of the form, with lists where it has lists: a text says several with commas."""
+    """Values by the form's field names; text for a list is split at commas."""
     fields: dict[str, Any] = {}
     for name, value in given.items():
         field = form.field(name)
@@ -154,7 +154,7 @@ def _readable(form: Form, given: Given) -> dict[str, Any]:
 
 
 def _plain(value: Any, kind: Kind = Kind.STRING) -> Any:
-    """Python's values as JSON has them, and dates in the one form they have there."""
+    """Python values as JSON, with dates in ISO format."""
     if isinstance(value, (list, tuple)):
         return [_plain(item, kind) for item in value]
     if isinstance(value, str):
@@ -175,7 +175,7 @@ def _value(form: Form, field: FormField, value: Any) -> FieldValue:
 
 
 def _written(field: FormField, key: int, station: str, moment: datetime) -> Any:
-    """What the system writes when a message is made; a function's value comes later, from what the others say."""
+    """The system's value of a field at creation; functions are called later, with the other fields."""
     what = field.function or str(field.kind)
     if what == "key":
         return key_text(key)
@@ -187,7 +187,7 @@ def _written(field: FormField, key: int, station: str, moment: datetime) -> Any:
 
 
 def _worked_out(form: Form, given: dict[str, Any]) -> dict[str, FieldValue]:
-    """The typed values of all fields, those of functions from the others."""
+    """The typed values of all fields; those of functions are computed from the others."""
     record = {field.name: _value(form, field, given.get(field.name)) for field in form.fields}
     for field in form.fields:
         function = field.registered
@@ -207,12 +207,12 @@ def _worked_out(form: Form, given: dict[str, Any]) -> dict[str, FieldValue]:
 
 
 def asks_functions(form: Form) -> bool:
-    """Whether to fill it in, code of others is run: it may take its time, so nobody may wait for it meanwhile."""
+    """Whether filling it in runs users' functions, which may be slow."""
     return any(field.registered for field in form.fields)
 
 
 def body_of(record: Mapping[str, FieldValue]) -> str:
-    """The JSON that is stored; what is empty is left out."""
+    """The stored JSON, without empty fields."""
     return json_text({name: plain(value) for name, value in record.items() if value not in (None, "", ())})
 
 

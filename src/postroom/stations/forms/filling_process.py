@@ -1,7 +1,7 @@
 """Fills in forms in a child process with time and memory limits, if they call functions of users.
 
-``python -m postroom.stations.forms.filling_process`` is that process. It imports the modules that register the
-functions; those of the main program, which it cannot import, are sent along. Only names and text come back.
+``python -m postroom.stations.forms.filling_process`` is that process. It imports the modules with the functions; those
+of the main program are sent along. Only names and text come back.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _attendants = BoundedProcesses("postroom.stations.forms.filling_process")
 
 
 def created_apart(edition: Edition, given: Mapping[str, Any], key: int, station: str, now: int) -> str:
-    """As ``created``, in a process apart if functions of users have to be called."""
+    """Like ``created``, in a separate process if users' functions have to be called."""
     form = edition.form
     names = [field.registered for field in form.fields if field.registered]
     known = {name: function for name in names if (function := functions.find(name)) is not None}
@@ -81,7 +81,7 @@ def _refusal(name: str) -> type[BodyError]:
 
 
 def _seconds(request: bytes) -> float:
-    """How long the answer may take, once the functions are there."""
+    """How long the answer may take, after the functions are loaded."""
     seconds, modules, along, *_ = json.loads(request)
     for module in modules:
         importlib.import_module(module)

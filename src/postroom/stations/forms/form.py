@@ -1,4 +1,4 @@
-"""Forms: message types with a template, which is shown empty or filled in, and read again.
+"""Forms: message types with a template, which is printed, filled in, and parsed.
 
 Each line of a template stands between bars. A field is its name, a colon and a blank for the value. ``drawing`` shows
 and reads templates, ``writing`` the values in blanks.
@@ -19,7 +19,7 @@ from postroom.stations.forms.writing import Unreadable, joined, laid_out, listed
 
 
 class Rule(StrEnum):
-    """Who writes a field, and how often."""
+    """Who writes a field, and when."""
 
     REQUIRED = "required"  # entered at creation, then fixed
     ONCE = "once"  # may be empty; fixed once entered
@@ -42,7 +42,7 @@ class FormField:
 
     @property
     def registered(self) -> str | None:
-        """The function that writes it, if that is one which whoever runs the room has registered."""
+        """Its registered function, if it has one."""
         return self.function if self.rule is Rule.AUTOMATIC and self.function not in AUTOMATIC else None
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ class Form:
 
     @property
     def type(self) -> MessageType:
-        """What the form says, as the model's type; made once, as every field of every message asks for it."""
+        """The message type of the form; cached."""
         if self._type is None:
             required = Rule.REQUIRED
             fields = tuple(Field(field.name, field.kind, field.many, field.rule is required) for field in self.fields)
@@ -83,7 +83,7 @@ class Form:
         return self._by_name.get(name)
 
     def shown(self, values: Mapping[str, FieldValue] | None = None) -> str:
-        """The template, filled in with values; without any it is empty. What is drawn is read as it was said."""
+        """The template filled in, or empty. Parsing it gives the same values."""
         filled = {name: value for name, value in (values or {}).items() if value not in (None, "", ())}
         for without, in_rows in (("", True), (":", True), (":", False)):
             texts = {name: _written(value, without) for name, value in filled.items()}
@@ -93,15 +93,15 @@ class Form:
         return drawn
 
     def read(self, filled: str, file: str = "form") -> dict[str, str | list[str]]:
-        """What someone has written into the template: values by field, those that are empty left out."""
+        """Parse a filled-in template: values by field, without empty ones."""
         return self.values_in(self.drawing(filled, file), file)
 
     def drawing(self, filled: str, file: str = "form") -> Drawing:
-        """The same as it is written, with its places."""
+        """Parse a filled-in template, keeping texts and places."""
         return drawing.read(self.name, self.lines, filled, file)
 
     def values_in(self, drawn: Drawing, file: str) -> dict[str, str | list[str]]:
-        """The values of what was found."""
+        """The values of a parsed drawing."""
         fields: dict[str, str | list[str]] = {}
         for name, pieces in drawn.found.items():
             row, field = joined([piece.said for piece in pieces]), self.field(name)
@@ -114,7 +114,7 @@ class Form:
         return fields
 
     def _drawn(self, texts: Mapping[str, str], *, in_rows: bool) -> str:
-        """With what is written in the blanks, or below where it does not fit."""
+        """The template with texts in its blanks, or below it where they do not fit."""
         rows, below = {}, {}
         for blank in (blank for line in self.lines for blank in line.blanks):
             if blank.name in texts:
@@ -127,10 +127,10 @@ class Form:
 
     def _is_read_as(self, drawn: str, texts: Mapping[str, str]) -> bool:
         try:
-            found = self.drawing(drawn).found
+            pieces_by_name = self.drawing(drawn).found
         except FormInvalid:
             return False
-        plain = {name: joined([piece.said for piece in pieces]).said for name, pieces in found.items()}
+        plain = {name: joined([piece.said for piece in pieces]).said for name, pieces in pieces_by_name.items()}
         names = {blank.name for line in self.lines for blank in line.blanks}
         return {name: _plainly(text) for name, text in plain.items()} == {
             name: _plainly(text) for name, text in texts.items() if name in names

@@ -1,7 +1,7 @@
 """Functions for automatic fields, written in Python by whoever runs the room.
 
-A function gets the other fields by name and returns the value of its own. It is found by its name in the modules of
-``POSTROOM_FUNCTIONS``; a message or form never names a module.
+A function gets the other fields by name and returns the value of its own. It is looked up by name in the modules of
+``POSTROOM_FUNCTIONS``; messages and forms cannot name modules.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _alone = False
 
 
 def function(defined: F) -> F:
-    """Register a function under its name: ``@postroom.function`` above its definition."""
+    """Register a function under its name: a decorator, ``@postroom.function``."""
     _registered[defined.__name__] = defined
     return defined
 
 
 def find(name: str) -> Function | None:
-    """The function of a name. The modules of ``POSTROOM_FUNCTIONS`` are imported when one is first looked for."""
+    """A function by name. Imports the modules of ``POSTROOM_FUNCTIONS`` at the first lookup."""
     for module in filter(None, os.environ.get("POSTROOM_FUNCTIONS", "").split(",")):
         if module not in _imported:
             try:
@@ -43,7 +43,7 @@ def find(name: str) -> Function | None:
 
 
 def called(name: str, known: Function, others: Mapping[str, FieldValue]) -> Any:
-    """The answer of a function; it raises what the function does, or TimeoutError if it takes too long."""
+    """Call a function; raises its errors, or TimeoutError if it takes too long."""
     if _alone:
         return known(others)
     answer: list[Any] = []
@@ -67,16 +67,16 @@ def called(name: str, known: Function, others: Mapping[str, FieldValue]) -> Any:
 
 
 def seconds() -> float:
-    """How long a function may take."""
+    """The time limit of a function."""
     return EVALUATION_SECONDS
 
 
 def answer_for_themselves() -> None:
-    """This process is ended if a function takes too long: nobody need wait for one beside it."""
+    """Kill this process if a function takes too long, instead of waiting in a thread."""
     global _alone
     _alone = True
 
 
 def provide(some: Mapping[str, Function]) -> None:
-    """Functions that came along with the work, for a process that imports no modules of its own."""
+    """Register functions that were sent with the work, in a process that imports no modules."""
     _registered.update(some)

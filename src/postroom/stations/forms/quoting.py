@@ -1,4 +1,4 @@
-"""Texts in quotes, as forms and sketches write them: a quote or a backslash inside stands behind a backslash."""
+"""Quoted texts in forms and sketches: a quote or backslash inside is escaped by a backslash."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def quoted(text: str) -> str:
 
 
 def unquoted(inside: str) -> str:
-    """What stands between the quotes, as it is meant."""
+    """The text inside quotes, unescaped."""
     return _ESCAPED.sub(r"\1", inside)

@@ -8,8 +8,8 @@
     field Subject string required
     index Subject
 
-One statement a line; ``#`` begins a comment. What stands between bars is drawn and has none. What else a file says is
-read in ``postroom.stations.office``.
+One statement a line; ``#`` begins a comment. Text between bars is part of the drawing. Other statements are parsed in
+``postroom.stations.office``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _UNCOMMENTED = re.compile(rf'(?:[^#"]|"{INSIDE}"|")*')
 
 
 def without_comment(row: str) -> str:
-    """A line up to its ``#``; one in quotes is a character like others."""
+    """A line without its comment; a ``#`` in quotes starts none."""
     return _UNCOMMENTED.match(row)[0]  # type: ignore[index]  # it matches every line
 
 
@@ -45,9 +45,9 @@ def parse(text: str, file: str) -> tuple[Form, ...]:
 
 
 def unfinished(text: str, file: str) -> Form | None:
-    """The first form of a text as far as it says one, for whoever is still writing it.
+    """The first form of an incomplete text, for a live preview.
 
-    What cannot be read is left out, and a blank without a field is free text. Nothing can be made with it.
+    Lines with errors are left out, and a blank without a field is free text. Not for creating messages.
     """
     name = ""
     lines: list[Line] = []
@@ -78,7 +78,7 @@ class Named(Protocol):
 
 
 def twice(what: str, defined: Sequence[Named]) -> list[Problem]:
-    """What is wrong with names that several definitions of a kind have."""
+    """Problems with names that are defined more than once."""
     names: dict[str, Position] = {}
     problems = []
     for definition in defined:
@@ -147,7 +147,7 @@ def _line(row: str, position: Position) -> Line:
 
 
 def _field(words: Sequence[str], position: Position) -> FormField:
-    """``NAME KIND RULE [FUNCTION]``; a name may have blanks, so the kind and the rule behind it end it."""
+    """``NAME KIND RULE [FUNCTION]``; a name may have blanks, so it is parsed from the end."""
     for place in range(1, len(words) - 1):
         many = tuple(words[place : place + 2]) == _LIST
         kind, *rest = words[place + 2 * many :] or [""]
@@ -183,14 +183,14 @@ def field_blanks(form: Form) -> Iterator[tuple[Position, str]]:
 
 
 def field_twice(form: Form) -> Iterator[tuple[Position, str]]:
-    """A field is there once."""
+    """A field is defined once."""
     for place, field in enumerate(form.fields):
         if any(other.name == field.name for other in form.fields[:place]):
             yield field.position, f"field {field.name} is already defined"
 
 
 def automatic_kind(form: Form) -> Iterator[tuple[Position, str]]:
-    """What is automatic has a kind that fits what the system writes there, and only it has a function."""
+    """Automatic fields have the kind that the system writes, and only they have a function."""
     for field in form.fields:
         written = field.function or field.kind
         if field.rule is not Rule.AUTOMATIC:
@@ -210,7 +210,7 @@ def index_fields(form: Form) -> Iterator[tuple[Position, str]]:
 
 
 def form_size(form: Form) -> Iterator[tuple[Position, str]]:
-    """A form fits a screen, more or less."""
+    """The size of a form is limited, to about a screen."""
     if len(form.fields) > FORM_FIELDS_MAX:
         yield form.position, f"{len(form.fields)} fields; at most {FORM_FIELDS_MAX}"
     if not form.fields:

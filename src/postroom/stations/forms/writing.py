@@ -1,8 +1,7 @@
-r"""Values as they are written into blanks, and read from there: every text can be written, and is read as it was.
+r"""Writes values into blanks and parses them: every text can be written, and is read back unchanged.
 
-What cannot stand in a blank as it is stands behind a backslash: ``\n`` is the end of a line, ``\\`` a backslash,
-``\u{a0}`` a character by its number, ``\u{}`` nothing. A row that ends with a backslash goes on without a blank, one
-that ends with ``\n`` too; all others with one.
+Special characters are escaped by a backslash: ``\n`` is the end of a line, ``\\`` a backslash, ``\u{a0}`` a character
+by its number, ``\u{}`` nothing. Rows are joined by a blank, unless one ends with a backslash or ``\n``.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _BREAK = re.compile(r"(?<=[^ _]) (?=[^ _])")  # a blank between words, which the
 
 
 class Unreadable(Exception):
-    """What is written is none of ours: what, and how many characters from the beginning of which row."""
+    """Invalid text in a blank: what, and where."""
 
     def __init__(self, what: str, row: int, offset: int) -> None:
         super().__init__(what)
@@ -26,7 +25,7 @@ class Unreadable(Exception):
 
 
 def written(text: str, *, without: str = "") -> str:
-    r"""A text in one row; characters of ``without`` are written by their numbers.
+    r"""A text in one row; characters of ``without`` are escaped by their numbers.
 
     >>> print(written(" two\nlines_"))
     \u{20}two\nlines\u{5f}
@@ -42,7 +41,7 @@ def listed(several: Sequence[str], *, without: str = "") -> str:
 
 
 def laid_out(row: str, width: int, reach: int) -> list[str] | None:
-    """What was written, in rows that fit a blank; None if it does not fit."""
+    """Wrap a written text into rows for a blank; None if it does not fit."""
     if len(row) <= reach and all(match[0] != r"\n" for match in _ESCAPE.finditer(row)):
         return [row] if row else []
     rows: list[str] = []
@@ -55,7 +54,7 @@ def laid_out(row: str, width: int, reach: int) -> list[str] | None:
 
 
 def joined(rows: Sequence[str]) -> Row:
-    """The rows of a blank, without what fills it, as one; it knows where each began."""
+    """The rows of a blank joined, without filler; it knows where each began."""
     text, starts = "", []
     for number, row in enumerate(rows):
         if number:
@@ -123,7 +122,7 @@ def _number(character: str) -> str:
 
 
 def _paragraphs(row: str) -> Iterator[str]:
-    """Parts of a row that end with a line of the text."""
+    """The parts of a row between line ends of the text."""
     start = 0
     for match in _ESCAPE.finditer(row):
         if match[0] == r"\n":
@@ -134,7 +133,7 @@ def _paragraphs(row: str) -> Iterator[str]:
 
 
 def _wrapped(paragraph: str, width: int) -> Iterator[str | None]:
-    """Rows of a paragraph, as many words in each as fit; None where a word is longer and cannot be cut."""
+    """Rows of a paragraph, wrapped at words; None if a word is longer and cannot be cut."""
     line = ""
     for word in _BREAK.split(_begun(paragraph)):
         if line and len(line) + 1 + len(word) <= width:
@@ -154,7 +153,7 @@ def _wrapped(paragraph: str, width: int) -> Iterator[str | None]:
 
 
 def _cut(word: str, width: int) -> tuple[str, str]:
-    """As much of a word as a row takes, and the rest."""
+    """As much of a word as fits in a row, and the rest."""
     at = 0
     for match in re.finditer(rf"{_ESCAPE.pattern}|.", word):
         if match.end() >= width:
@@ -164,7 +163,7 @@ def _cut(word: str, width: int) -> tuple[str, str]:
 
 
 def _begun(row: str) -> str:
-    """As a row may begin: not with what fills a blank."""
+    """A row whose beginning cannot be taken for filler."""
     return _number(row[0]) + row[1:] if row[0] in _EDGES else row
 
 

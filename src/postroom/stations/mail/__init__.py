@@ -1,1 +1,1 @@
-"""Mail between stations: shipping, getting, where a message is and was, and what it said."""
+"""Mail between stations: shipping, getting, finding messages, and their history."""

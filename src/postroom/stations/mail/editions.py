@@ -1,4 +1,4 @@
-"""Editions of a message: what it said before each edit, and what each event changed.
+"""Editions of a message: its content before each edit, and the changes of each event.
 
 Each store keeps the editions that were replaced there. Ordered by time, with the current body, they are complete.
 """
@@ -20,7 +20,7 @@ from postroom.store.kernel.transaction import Transaction
 
 
 class _Replaced(NamedTuple):
-    """An edition, until when and which event it was the newest."""
+    """A replaced edition, with the time and event of its replacement."""
 
     time: int
     node: str
@@ -31,7 +31,7 @@ class _Replaced(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Valued:
-    """An event, its edition, and the fields that it wrote; None is a field that was emptied."""
+    """An event, its edition, and the fields that it wrote; None for a field that was emptied."""
 
     event: Event
     edition: int | None = None
@@ -43,7 +43,7 @@ class Valued:
 
 
 def show(network: Network, key: str, edition: int) -> Message:
-    """What a message said in one of its editions; the first is as it was created."""
+    """An edition of a message; 1 is as it was created."""
     now = whereabouts.find(network, key)
     if not now.sound:
         return now.image()
@@ -59,7 +59,7 @@ def show(network: Network, key: str, edition: int) -> Message:
 
 
 def trace(network: Network, key: str) -> list[Valued]:
-    """The story of a message with what was written; of one that is gone, what it said last is not known."""
+    """The history of a message with the values written; for a deleted one, the last values are unknown."""
     number = key_number(key)
     before = _replaced(network, number)
     now: Stored | None
@@ -83,7 +83,7 @@ def trace(network: Network, key: str) -> list[Valued]:
 
 
 def _replaced(network: Network, number: int) -> list[_Replaced]:
-    """Every store must answer: a story with a part left out would be another one."""
+    """The replaced editions from all stores; raises if one does not respond, because the history would be wrong."""
     editions: list[_Replaced] = []
     for node in network.nodes():
 
@@ -105,7 +105,7 @@ def _events(network: Network, number: int) -> list[tuple[str, Event]]:
 
 
 def _written(old: str | None, new: str | None) -> dict[str, Any] | None:
-    """The fields that differ; None if one of the two is not known, or says nothing by fields."""
+    """The fields that differ; None if one of the two is unknown, or has no fields."""
     if new is None:
         return None
     try:

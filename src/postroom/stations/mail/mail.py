@@ -29,7 +29,7 @@ PROCEDURE = "procedure "  # so begins the name of one who acts in the journal
 
 
 class Shipped(NamedTuple):
-    """A message that was shipped, and whether it has arrived."""
+    """A shipped message, and whether it has arrived."""
 
     key: str
     to: str
@@ -40,7 +40,7 @@ class Shipped(NamedTuple):
 
 
 def ship(network: Network, station: str, node: str, keys: Sequence[int], to: str) -> list[Shipped]:
-    """Ship messages of a station to another, all or none of them."""
+    """Ship messages of a station to another, all or none."""
     network.home(to)
     store = network.indexed_store(node)
     recover(network, node)
@@ -66,7 +66,7 @@ def ship(network: Network, station: str, node: str, keys: Sequence[int], to: str
 def ship_one(
     tx: Transaction, queue: Queue, stored: Stored, station: str, node: str, to: str, properties: str
 ) -> Parcel:
-    """Ship a message out of a station's database; then it is in the mailbox, or on its way there."""
+    """Ship a message out of a station's database; then it is in the mailbox, or in transit."""
     if node != CONTROL:
         return desk.depart(tx, stored, queue, to, properties)
     moved = desk.move(tx, stored, queue, desk.mailbox_of(tx, to), properties)
@@ -75,7 +75,7 @@ def ship_one(
 
 
 def get(network: Network, station: str, node: str, limit: int | None = None) -> list[int]:
-    """Bring a station's mail in, oldest first; answers with the keys."""
+    """Move a station's mail into its database, oldest first; returns the keys."""
     network.indexed_store(node)  # before anything leaves the mailbox
     recover(network, node)
     got = recover(network, CONTROL, station)
@@ -92,7 +92,7 @@ def get(network: Network, station: str, node: str, limit: int | None = None) -> 
 
 
 def get_these(network: Network, station: str, node: str, keys: Sequence[int]) -> list[int]:
-    """Bring some mail in by its keys, all or none of it."""
+    """Move mail with these keys, all or none."""
     network.indexed_store(node)
     recover(network, node)
 
@@ -109,7 +109,7 @@ def get_these(network: Network, station: str, node: str, keys: Sequence[int]) ->
 
 
 def _get_some(station: str, node: str, size: int, tx: Transaction) -> tuple[list[Parcel], int]:
-    """Take the oldest mail; answers also with how much was looked at, as what is damaged is set aside."""
+    """Take the oldest mail; also returns how much was examined, because damaged mail is set aside."""
     box = desk.mailbox_of(tx, station)
     parcels = []
     page = tx.messages.page(box, State.UNPROCESSED, 0, size)
@@ -131,7 +131,7 @@ def _get_one(
 
 
 def fetch(network: Network, station: str, node: str, wanted: Mapping[int, int], actor: str) -> None:
-    """Bring some mail in for someone, by key and position; what is not there any more is left out."""
+    """Move mail for someone, by key and position; what is no longer there is skipped."""
 
     def work(tx: Transaction) -> list[Parcel]:
         box = desk.mailbox_of(tx, station)
@@ -149,9 +149,9 @@ def fetch(network: Network, station: str, node: str, wanted: Mapping[int, int], 
 
 
 def deliver(network: Network, source: Store, parcels: Sequence[Parcel]) -> dict[int, int]:
-    """The second and third commit for messages that are leaving; answers with the last query at each one's new place.
+    """The second and third commit for messages in transit; returns the last query at each one's new place.
 
-    Parcels of one call have one store to go to. Doing it again changes nothing. One that is damaged stays where it is.
+    All parcels of a call have the same target store. Idempotent. A damaged message stays where it is.
     """
     parcels = [parcel for parcel in parcels if parcel.stored.sound]
     if not parcels:
@@ -200,7 +200,7 @@ def _arrive(tx: Transaction, parcels: Sequence[Parcel], actors: _Actors) -> dict
 
 
 def _made_afar(tx: Transaction, parcels: Sequence[Parcel], actors: _Actors) -> dict[int, str]:
-    """What procedures have made at other nodes of messages of a sphere, and shipped, with the sphere of each."""
+    """The messages of a sphere that procedures made and shipped at other nodes, with their spheres."""
     spheres: dict[int, str] = {}
     for parcel in parcels:
         stored = parcel.stored
@@ -220,9 +220,9 @@ def _conclude(tx: Transaction, parcels: Sequence[Parcel], done: dict[int, int], 
 
 
 def recover(network: Network, node: str, station: str | None = None) -> list[int]:
-    """Finish what a crash has left on its way out of a node, to one station or any; answers with the keys.
+    """Finish transfers out of a node that a crash interrupted, to one station or any; returns the keys.
 
-    What cannot go now stays where it is.
+    What cannot be delivered now stays.
     """
     store = network.store(node)
     parcels = store.read(lambda tx: tx.transfers.pending())
@@ -236,7 +236,7 @@ def recover(network: Network, node: str, station: str | None = None) -> list[int
 
 
 def by_target(parcels: Sequence[Parcel]) -> list[list[Parcel]]:
-    """Parcels that have one way and one sender, in their order."""
+    """Parcels grouped by target and sender, in order."""
     groups: dict[tuple[str, str, str], list[Parcel]] = {}
     for parcel in parcels:
         groups.setdefault((parcel.verb, parcel.source, parcel.target), []).append(parcel)
@@ -247,7 +247,7 @@ def by_target(parcels: Sequence[Parcel]) -> list[list[Parcel]]:
 
 
 def own(tx: Transaction, queue: Queue, station: str, key: int, why: str = "") -> Stored:
-    """A message of a station's own database, or of its mailbox; every other one is out of its reach."""
+    """A message in a station's own database or mailbox; raises for any other."""
     stored = tx.messages.find(key)
     if stored is None or stored.queue != queue.name:
         where = f"{why}find it with: postroom locate {key_text(key)}"

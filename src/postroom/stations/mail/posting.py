@@ -1,6 +1,6 @@
-"""Forms that are filled in and put straight into a mailbox, in the caller's transaction.
+"""Fills in forms and puts them directly into a mailbox, in the caller's transaction.
 
-The body of the draft has the fields as they are given; its property ``sender`` is the station that sends it.
+The body of the draft has the given fields; its property ``sender`` is the sending station.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def box(tx: Transaction, station: str) -> Queue:
 
 
 def check(tx: Transaction, forms: Forms, draft: Draft) -> None:
-    """Refuse fields that the form does not take."""
+    """Raise for fields that the form does not accept."""
     _body(tx, forms, draft, 0)
 
 

@@ -1,4 +1,4 @@
-"""The story of a message: its causes, its effects, and the events of each, over all nodes.
+"""The causal history of a message: causes, effects, and the events of each, from all nodes.
 
 A message has one cause. If a procedure made it of several messages, all of them are its causes.
 """
@@ -87,7 +87,7 @@ def _ends(event: Event) -> tuple[str | None, str | None]:
 
 
 def story(network: Network, key: str) -> Story:
-    """A message with all that it came from and all that it led to; those it was handled with are told, too."""
+    """The causal history of a message, with the messages processed together with it."""
     teller = _Teller(network)
     number = key_number(key)
     if teller.find(number) is None:
@@ -107,7 +107,7 @@ _STANDS = {"discarded": "stands", "kept": "stands"}
 
 
 class _Found(NamedTuple):
-    """What the stores know about one message."""
+    """What the stores know about a message."""
 
     events: tuple[Event, ...]
     stored: Stored | None
@@ -117,7 +117,7 @@ class _Found(NamedTuple):
 
     @property
     def partners(self) -> list[int]:
-        """Those it was handled with."""
+        """The messages that were processed together with it."""
         return list(dict.fromkeys(key for event in self.events for key in _keys(event, "with")))
 
 
@@ -133,7 +133,7 @@ class _Teller:
     # --- gathering ---
 
     def find(self, number: int) -> _Found | None:
-        """One message, from all nodes that answer; asked once."""
+        """A message from all nodes that respond; cached."""
         if number not in self._known:
             self._known[number] = self._found(number)
         return self._known[number]
@@ -159,7 +159,7 @@ class _Teller:
         return _joined(some) if some else None
 
     def causes(self, number: int) -> list[int]:
-        """What a message was made of: its cause, and those that were handled with this."""
+        """The causes of a message: its cause, and those that were processed together with it."""
         known = self.find(number)
         first = None if known is None else known.origin.cause
         cause = None if first is None else self.find(first)
@@ -169,7 +169,7 @@ class _Teller:
         return [first, *(key for event in making for key in _keys(event, "with"))]
 
     def effects(self, number: int) -> list[int]:
-        """What was made for a message, or of it and others."""
+        """The messages that were made from a message."""
         known = self.find(number)
         if known is None:
             return []
@@ -179,7 +179,7 @@ class _Teller:
     # --- walking ---
 
     def follow(self, number: int, way: Callable[[int], Iterable[int]]) -> None:
-        """Tell of a message and all that a way leads to, the nearest first."""
+        """Add a message and all its causes or effects, nearest first."""
         ahead = deque([number])
         self.add(number)
         seen = {number}
@@ -190,7 +190,7 @@ class _Teller:
                     ahead.append(key)
 
     def add(self, number: int) -> bool:
-        """Tell of a message; False if it is known nowhere, or there is no more room for it."""
+        """Add a message; False if it is unknown, or there is no more room."""
         known = self.told.get(number) or self.find(number)
         if known is None:
             return False
@@ -238,7 +238,7 @@ class _Teller:
 
 
 def _joined(some: list[_Found]) -> _Found:
-    """What several stores know about a message that has been in all of them."""
+    """Merge what several stores know about a message."""
     present = [part.stored for part in some if part.stored is not None]
     present.sort(key=lambda stored: stored.queue == LEAVING)
     stored = present[0] if present else None
@@ -250,6 +250,6 @@ def _joined(some: list[_Found]) -> _Found:
 
 
 def _keys(event: Event, word: str) -> list[int]:
-    """The messages that an event names."""
+    """The messages in an event's detail."""
     keys = () if event.detail is None else event.detail.get(word, ())
     return [key_number(key) for key in keys] if isinstance(keys, list) else []

@@ -1,6 +1,6 @@
 """Undo at another node: withdraw what procedures made there of the messages of a failed sphere.
 
-The node notes in one commit that the sphere has failed, and withdraws what nobody has touched. Then the control node
+The node notes in one commit that the sphere has failed, and withdraws untouched messages. Then the control node
 notes the result in its own commit. After a crash in between, the node gives the same answer again.
 """
 
@@ -19,7 +19,7 @@ from postroom.store.tables.tracking import STATIONS
 
 
 def recall(network: Network, sphere: str, node: str) -> list[MadeAfar] | str:
-    """Withdraw what can be; answers with all that was made there, or why the node cannot be asked."""
+    """Withdraw what is possible; returns all that was made there, or why the node does not respond."""
 
     def work() -> list[MadeAfar]:
         return network.indexed_store(node).transact("compensate", lambda tx: _withdrawn(tx, sphere))
@@ -40,7 +40,7 @@ def _withdrawn(tx: Transaction, sphere: str) -> list[MadeAfar]:
 
 
 def _settled(tx: Transaction, message: MadeAfar, queue: Queue) -> MadeAfar:
-    """A message is withdrawn, unless someone has touched it."""
+    """The outcome for a message: withdrawn, unless someone has touched it."""
     stored = tx.messages.find(message.message)
     if stored is None or stored.processed is not None or stored.queue != queue.name:
         return tx.afar.settle(message, STANDS)

@@ -1,4 +1,4 @@
-"""Where a message is, and where it has been: anyone may ask, of any message of the network."""
+"""Where a message is and was: anyone may ask, about any message of the network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from postroom.store.kernel.transfers import HANDED_OVER
 def locate(network: Network, key: str) -> str | None:
     """The station, mailbox or queue of a message; None if it was processed or withdrawn and is no longer kept.
 
-    By the newest entry of the control node's journal; what it has never heard of is looked for at its nodes.
+    Read from the control node's journal; unknown messages are looked for at the nodes.
     """
     number = key_number(key)
     here = network.control.read(lambda tx: tx.messages.find(number))
@@ -43,7 +43,7 @@ def locate(network: Network, key: str) -> str | None:
 
 
 def trace(network: Network, key: str) -> list[Event]:
-    """Everything that happened to a message in all stores of the network that answer, oldest first."""
+    """All events of a message in all stores of the network that respond, oldest first."""
     number = key_number(key)
     events = network.control.read(lambda tx: tx.journal.trace(number))
     down: list[NodeDown] = []
@@ -65,7 +65,7 @@ def show(network: Network, key: str) -> Message:
 
 
 def find(network: Network, key: str) -> Stored:
-    """A message as it is kept, in whichever store."""
+    """A stored message, from any store."""
     number = key_number(key)
     stored, down = _search(network, number)
     if stored is None:
@@ -77,7 +77,7 @@ def find(network: Network, key: str) -> Stored:
 
 
 def _search(network: Network, number: int) -> tuple[Stored | None, list[NodeDown]]:
-    """A message by its key, in whichever store it is; what is leaving one may be in another already."""
+    """A message by its key, from any store; one in transit may be in two."""
 
     def work(tx: Transaction) -> Stored | None:
         return tx.messages.find(number)

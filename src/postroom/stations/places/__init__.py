@@ -1,1 +1,1 @@
-"""Where messages of stations are: nodes, names, what goes with a message, and the index of fields."""
+"""Where stations keep messages: nodes, queues, moves, and the index of fields."""

@@ -1,4 +1,4 @@
-"""The desk: messages of stations are put, moved, edited and removed here, and nowhere else.
+"""The desk: the only code that puts, moves, edits and removes messages of stations.
 
 Each verb makes the whole change within the caller's transaction: the row of the message and its line in the journal,
 the index of its fields, its dossiers, and the tracking that keeps queries right that are being read. Locks have one
@@ -24,25 +24,25 @@ SHIP, GET = "ship", "get"  # out of a station's database into a mailbox, and out
 
 
 def enter(tx: Transaction, *places: str) -> None:
-    """Keep queries from being opened at these places until the commit."""
+    """Lock places against new queries until the commit."""
     for place in places:
         tx.tracking.enter(place)
 
 
 def database_of(tx: Transaction, station: str) -> Queue:
-    """A station's own messages, locked for a change."""
+    """The queue of a station's own messages, locked for a change."""
     enter(tx, STATIONS)
     return queue_of(tx, database(station), STATION)
 
 
 def mailbox_of(tx: Transaction, station: str) -> Queue:
-    """A station's mail, locked for a change; at the control node."""
+    """The queue of a station's mail, locked for a change; at the control node."""
     enter(tx, MAILBOXES)
     return queue_of(tx, mailbox(station), MAILBOX)
 
 
 def queue_of(tx: Transaction, name: str, kind: str) -> Queue:
-    """A station's queue in this store, locked; it is created when it is first needed."""
+    """A station's queue in this store, locked; created on demand."""
     queue = tx.queues.made(name, kind)
     if queue.kind != kind:
         raise NameTaken(name=name, owner=f"a queue of kind {queue.kind}")
@@ -63,7 +63,7 @@ def put(
 
 
 def edit(tx: Transaction, queue: Queue, stored: Stored, body: str, properties: str, fields: Sequence[str]) -> Stored:
-    """Write a new body into a message; ``fields`` are those that differ."""
+    """Write a new body; ``fields`` are the changed ones."""
     edited = tx.messages.edit(queue, stored, body, properties, {"fields": fields})
     _moved(tx, [(queue, stored, queue, edited)])
     tx.wake()
@@ -71,7 +71,7 @@ def edit(tx: Transaction, queue: Queue, stored: Stored, body: str, properties: s
 
 
 def move(tx: Transaction, stored: Stored, source: Queue, target: Queue, properties: str | None = None) -> Stored:
-    """Move a message between a station's database and a mailbox of the same store, with other properties perhaps."""
+    """Move a message between a station's database and a mailbox of the same store, optionally with other properties."""
     verb, start = _journey(source)
     about = {"from": start, "to": station_of(target.name)}
     moved = tx.messages.move(stored, source, target, verb, about, properties)
@@ -80,7 +80,7 @@ def move(tx: Transaction, stored: Stored, source: Queue, target: Queue, properti
 
 
 def apply(tx: Transaction, changes: Sequence[Move | New]) -> list[Stored]:
-    """Make many changes in their order; returns each message as it is then. The queues must be locked."""
+    """Make many changes in order; returns each changed message. The queues must be locked."""
     if not changes:
         return []
     results = handling.apply(tx, changes)
@@ -93,13 +93,16 @@ def apply(tx: Transaction, changes: Sequence[Move | New]) -> list[Stored]:
 
 
 def remove(tx: Transaction, queue: Queue, stored: Stored) -> None:
-    """Withdraw a message that nobody has touched."""
+    """Withdraw an untouched message."""
     tx.messages.remove(queue, stored, "withdraw")
     _left(tx, queue, stored, tx.journal.newest())
 
 
 def release(tx: Transaction, box: Queue, messages: Sequence[Stored]) -> None:
-    """Mail has been taken into an ordinary queue: its mailbox no longer has it. Call it after that was written."""
+    """Remove messages from the mailbox's records after they were moved to an ordinary queue.
+
+    Call it after that write.
+    """
     indexing.remove(tx, box, messages)
     if not tx.tracking.calm():
         for stored in messages:
@@ -110,14 +113,14 @@ def release(tx: Transaction, box: Queue, messages: Sequence[Stored]) -> None:
 
 
 def depart(tx: Transaction, stored: Stored, queue: Queue, to: str, properties: str | None = None) -> Parcel:
-    """A message leaves its queue for a station or mailbox of another store: the first of three commits."""
+    """Take a message out of its queue for another store: the first of three commits."""
     verb, start = _journey(queue)
     parcel = tx.transfers.depart(stored, queue, verb, start, to, 0, properties)
     return tx.transfers.noted(parcel, _left(tx, queue, stored, parcel.stored.position))
 
 
 def arrive(tx: Transaction, parcel: Parcel, queue: Queue) -> int:
-    """A message has come from another store: the second commit. Returns the last query that has run here."""
+    """Store a message from another store: the second commit. Returns the last query that has run here."""
     last_query = tx.tracking.come(_place(queue), parcel.stored.key, parcel.seen)
     earlier = tx.transfers.still_leaving(parcel.stored.key)
     if earlier is not None:  # it left here, and is back before that journey was concluded
@@ -128,7 +131,7 @@ def arrive(tx: Transaction, parcel: Parcel, queue: Queue) -> int:
 
 
 def conclude(tx: Transaction, parcel: Parcel, last_query: int) -> None:
-    """The store that a message has left lets it go: the third commit. ``last_query`` has run where it is now."""
+    """Remove the message in the store that it has left: the third commit. ``last_query`` has run at its new place."""
     if parcel.verb == GET:
         enter(tx, MAILBOXES)
     position = tx.transfers.conclude(parcel)
@@ -144,12 +147,12 @@ def _place(queue: Queue) -> str:
 
 
 def _journey(source: Queue) -> tuple[str, str]:
-    """What the journal calls the way out of a queue, and where it begins."""
+    """The journal's verb for leaving a queue, and the origin."""
     return (SHIP, station_of(source.name)) if source.kind == STATION else (GET, source.name)
 
 
 def _left(tx: Transaction, queue: Queue, stored: Stored, position: int) -> int:
-    """A message is in no queue of this store any more; returns the last query that has met it."""
+    """Note that a message is in no queue of this store; returns the last query that has seen it."""
     indexing.remove(tx, queue, [stored])
     if queue.kind == STATION:
         tx.dossiers.leave_many([stored.key])
@@ -157,7 +160,7 @@ def _left(tx: Transaction, queue: Queue, stored: Stored, position: int) -> int:
 
 
 def _moved(tx: Transaction, changes: Sequence[tuple[Queue, Stored, Queue, Stored]]) -> None:
-    """Messages were in one queue and are in another now, or were edited in their own."""
+    """Update tracking for messages that were moved or edited."""
     differ = [change for change in changes if change[0].id != change[2].id or change[1].body != change[3].body]
     for source, messages in _by_queue([(source, before) for source, before, _, _ in differ]):
         indexing.remove(tx, source, messages)

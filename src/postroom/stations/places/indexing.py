@@ -1,4 +1,4 @@
-"""The index of messages by type, and by each field that their form names an index for."""
+"""The index of messages by type, and by the fields that forms index."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from postroom.store.tables.scans import END
 
 
 def add(tx: Transaction, queue: Queue, messages: Iterable[Stored]) -> None:
-    """Add messages that have come to a queue."""
+    """Add messages that have entered a queue."""
     tx.field_index.add(queue.id, _entries(tx, messages))
 
 
 def remove(tx: Transaction, queue: Queue, messages: Iterable[Stored]) -> None:
-    """Remove messages as they were before they left a queue, or were edited."""
+    """Remove messages, as they were before they left a queue or were edited."""
     tx.field_index.remove_entries(queue.id, _entries(tx, messages))
 
 
@@ -47,7 +47,7 @@ def _entries(tx: Transaction, messages: Iterable[Stored]) -> list[tuple[int, Ent
 
 
 def entries(indexed_fields: Sequence[IndexedField], stored: Stored) -> list[Entry]:
-    """The entries of a message in these indexes. Of a long value, the index has the beginning."""
+    """The index entries of a message. Long values are cut."""
     body: Mapping[str, Any] = json.loads(stored.body) if len(indexed_fields) > 1 else {}
     entries = []
     for indexed_field in indexed_fields:
@@ -68,7 +68,7 @@ def indexed(value: str) -> str:
 
 
 def wanted(forms: Iterable[Form]) -> set[tuple[str, str, str]]:
-    """Type, field and kind of each index that forms ask for."""
+    """Type, field and kind of each index that forms need."""
     return {
         (form.name, name, str(field.kind)) for form in forms for name in form.indexes for field in form.fields
         if field.name == name
@@ -76,9 +76,9 @@ def wanted(forms: Iterable[Form]) -> set[tuple[str, str, str]]:
 
 
 def align(store: Store, forms: Sequence[Form]) -> None:
-    """Give a store the indexes that forms ask for: create and fill new ones, remove those that nobody asks for.
+    """Create and fill the indexes that forms need, and remove others.
 
-    Others may write meanwhile. A crash leaves an index that is not ready, and is not used.
+    Others may write meanwhile. A crash leaves an index unfinished, and it is not used.
     """
     asked = wanted(forms)
     known = {form.name for form in forms}
@@ -104,7 +104,7 @@ def align(store: Store, forms: Sequence[Form]) -> None:
 
 
 def _fill(store: Store, indexed_field: IndexedField) -> None:
-    """Add all that is there to a new index; then it is ready."""
+    """Add all stored messages to a new index; then it is ready."""
 
     def queues(tx: Transaction) -> list[Queue]:
         return [*tx.queues.of_kind(STATION), *tx.queues.of_kind(MAILBOX)]
@@ -118,7 +118,7 @@ def _fill(store: Store, indexed_field: IndexedField) -> None:
 
 
 def _fill_page(indexed_field: IndexedField, queue: Queue, after: str, tx: Transaction) -> str | None:
-    """Add the next messages of a queue to a new index; returns where to go on, None at the end."""
+    """Add the next messages of a queue to a new index; returns the position to continue, None at the end."""
     tx.queues.locked(queue.id)  # what is read here must not change before it is in the index
     (by_key,) = [index for index in tx.field_index.of_type(indexed_field.type) if not index.field]
     span = Span(by_key.id, after, HIGHEST)

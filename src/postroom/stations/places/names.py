@@ -20,10 +20,10 @@ def mailbox(station: str) -> str:
 
 
 def station_of(queue: str) -> str:
-    """Whose database or mailbox a queue is."""
+    """The station of a database or mailbox."""
     return queue.partition(":")[2]
 
 
 def is_dossier(name: str) -> bool:
-    """Whether a dossier can have this name."""
+    """Whether the name is valid for a dossier."""
     return 0 < len(name) <= DOSSIER_CHARS_MAX and name.isprintable()

@@ -1,4 +1,4 @@
-"""The nodes of a network and their stores: which there are, and the way to each."""
+"""The nodes of a network and the connections to their stores."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class NodeShown:
-    """A node, and whether it answered."""
+    """A node, and whether it responds."""
 
     name: str
     url: str  # as it may be shown
@@ -56,7 +56,7 @@ class NodeShown:
 
 
 class Network:
-    """The control node's store, and its satellites' as they are needed."""
+    """The control node's store, and those of other nodes on demand."""
 
     def __init__(self, control: Store, url: str, forms: Forms) -> None:
         self.control = control
@@ -77,7 +77,7 @@ class Network:
         return [CONTROL, *self.control.read(lambda tx: tx.nodes.all())]
 
     def ways(self) -> dict[str, str]:
-        """Every node with the URL by which its store is opened, with its password if the environment has one."""
+        """Every node with the URL of its store, including a password from the environment."""
         known = self.control.read(lambda tx: tx.nodes.all())
         return {CONTROL: self.url, **{name: self._way(node) for name, node in known.items()}}
 
@@ -89,14 +89,14 @@ class Network:
         return with_password(node.name, node.url)
 
     def add(self, name: str, url: str) -> None:
-        """Make a store a node of this network. It must be new, or empty: its keys are this network's."""
+        """Add a store as a node. It must be new or empty, because keys are unique in the network."""
         check_node(name, url, self.url)
         node = Node(name, absolute(url), secrets.token_hex(16))
         self.control.read(lambda tx: self._refuse(tx, node))  # before there is a file
         self._enter(node, with_password(name, node.url))
 
     def _enter(self, node: Node, way: str) -> None:
-        """Have a node in the list, and the list's mark in its store; a file that is refused is not left behind."""
+        """Enter a node in the list and mark its store; if it is refused, a new file is removed."""
         present, store = exists(way), None
         try:
             store = open_store(way, actor="control", clock=self.control.session.clock)
@@ -116,7 +116,7 @@ class Network:
         store.close()
 
     def _list(self, tx: Transaction, node: Node) -> tuple[int, int]:
-        """Enter a node in the list, and give it its first block of keys; queries of before do not know of it."""
+        """Enter a node in the list with its first block of keys; earlier queries do not include it."""
         tx.nodes.lock()
         self._refuse(tx, node)
         tx.nodes.add(node)
@@ -131,7 +131,7 @@ class Network:
             raise NodeUnfit(url=shown(node.url), why=f"there is a node {node.name} already")
 
     def remove(self, name: str, *, force: bool = False) -> None:
-        """Remove a node without stations from the network; one that does not answer only with ``force``."""
+        """Remove a node without stations from the network; one that does not respond only with ``force``."""
 
         def work(tx: Transaction) -> None:
             tx.nodes.lock()
@@ -157,7 +157,7 @@ class Network:
         self._forget(name)
 
     def move(self, name: str, url: str) -> None:
-        """The store of a node is elsewhere now."""
+        """Change the URL of a node's store."""
         check_url(name, url)
         self._place(name, absolute(url))
 
@@ -171,7 +171,7 @@ class Network:
         self._forget(name)
 
     def secure(self) -> list[str]:
-        """Move passwords that an earlier version has stored to PostgreSQL's password file; answers with the nodes."""
+        """Move passwords that an earlier version stored to PostgreSQL's password file; returns the nodes."""
         urls = {name: parted(node.url) for name, node in self.control.read(lambda tx: tx.nodes.all()).items()}
         urls = {name: url for name, url in urls.items() if url.secrets}
         for name, url in urls.items():
@@ -189,7 +189,7 @@ class Network:
         return list(urls)
 
     def shown(self) -> list[NodeShown]:
-        """Every node, and whether it answers."""
+        """Every node, and whether it responds."""
         stations = list(self.control.read(lambda tx: tx.nodes.stations()).values())
         nodes = []
         known = self.control.read(lambda tx: tx.nodes.all())
@@ -212,7 +212,7 @@ class Network:
     # --- stores ---
 
     def store(self, node: str) -> Store:
-        """The store of a node; raises if it does not answer, or is not that node's."""
+        """The store of a node; raises if it does not respond, or is another store."""
         if node == CONTROL:
             return self.control
         known = self.control.read(lambda tx: self._known(tx, node))
@@ -245,7 +245,7 @@ class Network:
             present[1].close()
 
     def ask(self, node: str, seconds: float, work: Callable[[], T]) -> T:
-        """Do something at a node that may never answer; then the next call goes to a new connection."""
+        """Run ``work`` at a node with a time limit; after a timeout the next call uses a new connection."""
         if node == CONTROL:
             return work()
 
@@ -260,7 +260,7 @@ class Network:
             raise
 
     def indexed_store(self, node: str) -> Store:
-        """A node's store, which files its messages as the forms of now say."""
+        """A node's store with up-to-date indexes."""
         store = self.store(node)
         version = self.control.read(lambda tx: tx.definitions.version())
         if self._aligned.get(node) != version:
@@ -270,13 +270,13 @@ class Network:
         return store
 
     def align(self) -> None:
-        """Have every node that answers file its messages as the forms of now say; others do so when they are back."""
+        """Update the indexes of every node that responds; others follow when they are back."""
         for node in self.nodes():
             with suppress(NodeDown):
                 self.indexed_store(node)
 
     def look(self, node: str, work: Callable[[Transaction], T], seconds: float = NODE_SECONDS) -> T:
-        """Read at a node that may not answer."""
+        """Read at a node that may not respond."""
         return self.ask(node, seconds, lambda: self.store(node).read(work))
 
     # --- stations ---
@@ -296,7 +296,7 @@ class Network:
         return self.control.read(lambda tx: tx.nodes.stations())
 
     def add_station(self, name: str, node: str, secret: str | None) -> None:
-        """A new station; its secret is a hashed password, or it is a principal that has one."""
+        """Add a station; its secret is a hashed password, or that of a registered principal."""
         self.store(node)  # a node that does not answer cannot be given a station
 
         def work(tx: Transaction) -> None:
@@ -320,7 +320,7 @@ class Network:
         self.control.transact("station", work)
 
     def remove_station(self, name: str, check_unused: Callable[[Transaction, str], None]) -> None:
-        """Take a station out that has neither messages nor mail; ``check_unused`` raises if something else uses it."""
+        """Remove a station without messages and mail; ``check_unused`` raises if something else uses it."""
         home = self.store(self.home(name))
         held = home.read(lambda tx: tx.queues.named_to_read(database(name)))
         if held is not None and held.unprocessed:
@@ -343,7 +343,7 @@ class Network:
             home.transact("station", lambda tx: tx.image_tables.forget(held.id))
 
     def with_keys(self, node: str, work: Callable[[], T]) -> T:
-        """Do what needs keys at a node; when its block is used up, it gets the next one."""
+        """Do work that needs keys at a node; when its block of keys is used up, it gets another."""
         while True:
             try:
                 return work()
@@ -356,7 +356,7 @@ class Network:
 
 
 def check_node(name: str, url: str, room: str) -> None:
-    """Refuse what can be no node of a room, before anything is opened or made."""
+    """Raise for what cannot be a node of a room, before anything is opened or created."""
     if not name.isidentifier() or name == CONTROL:
         raise ArgumentInvalid(argument="node", why=f"{name!r} cannot be a name: letters, digits and _, not {CONTROL}")
     check_url(name, url)
@@ -365,7 +365,7 @@ def check_node(name: str, url: str, room: str) -> None:
 
 
 def check_url(name: str, url: str) -> None:
-    """Refuse a URL that tells a secret: whoever reads the room would know it."""
+    """Raise for a URL with a secret: it would be stored in the room."""
     if file_of(url) is None and (told := parted(url).secrets):
         where = f"give it in the password file of PostgreSQL (~/.pgpass), or in ${variable(name)}"
         raise NodeUnfit(url=shown(url), why=f"its {min(told)} would be stored; leave it out of the URL, and {where}")
@@ -376,7 +376,7 @@ def _renew(head: int, needed: int, tx: Transaction) -> None:
 
 
 def _is_unused(tx: Transaction) -> bool:
-    """Whether a store is no node, and has no messages and no network of its own; it may have been a node before."""
+    """Whether a store is no node, and has no messages and no network; it may have been a node before."""
     own_keys = tx.keys.used and not tx.keys.lent
     return not (tx.nodes.membership() or own_keys or tx.messages.any() or tx.nodes.all() or tx.nodes.stations())
 
@@ -393,9 +393,9 @@ def _join(tx: Transaction, node: Node, head: int, latest: int) -> None:
 
 
 def within(seconds: float, node: str, work: Callable[[], T], drop: Callable[[], Callable[[], None]] | None = None) -> T:
-    """Do something at a node; one that does not answer in time is down, and its call is left behind.
+    """Call a node with a time limit; after a timeout it counts as down, and the call is abandoned.
 
-    ``drop`` is called then, and gives up what the call uses; what it answers with is done when the call has ended.
+    ``drop`` is then called to give up what the call uses; the function that it returns runs when the call has ended.
     """
     answer: list[T] = []
     failure: list[BaseException] = []

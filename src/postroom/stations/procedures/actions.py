@@ -1,6 +1,6 @@
 """What a complete working set leads to: what is written on its messages, the new ones, and where each goes.
 
-This runs where Spark has put it. It knows the set and the plan, and nothing of stores.
+It runs in a worker, with the set and the plan, without a store.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Member(NamedTuple):
 
 
 class Complete(NamedTuple):
-    """A working set, ready to be handled."""
+    """A complete working set."""
 
     order: int
     plan: str  # the procedure's name
@@ -61,7 +61,7 @@ class Made(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a working set leads to, or why to nothing."""
+    """The result of a working set, or why there is none."""
 
     written: Mapping[str, tuple[str, tuple[str, ...]]] = {}  # by sketch, the new body, and which fields changed
     made: tuple[Made, ...] = ()  # in the order of the keys
@@ -75,12 +75,12 @@ class Outcome(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether it has yet to be worked out."""
+        """Whether it is not evaluated yet."""
         return self.code in (SLOW, LATER)
 
 
 def read(plain: Any) -> tuple[int, Outcome]:
-    """The number of a set and its outcome, as JSON has them."""
+    """The number of a set and its outcome, from JSON."""
     order, (written, made, where, code, why) = plain
     for sketch, (body, fields) in written.items():
         written[sketch] = (body, tuple(fields))
@@ -94,7 +94,7 @@ class _Failed(Exception):
 
 @dataclass(frozen=True)
 class Bench:
-    """What working sets are worked on with: plain data that travels, and the functions that procedures name."""
+    """The inputs for evaluating working sets: plain data, and the functions that procedures name."""
 
     plans: Mapping[str, Plan]
     editions: Mapping[tuple[str, int], Form]  # by type and version
@@ -102,7 +102,7 @@ class Bench:
     functions: Functions
 
     def outcome(self, complete: Complete) -> Outcome:
-        """All or nothing: a value that cannot be worked out leaves every message as it was."""
+        """The outcome, all or nothing: if a value cannot be computed, every message stays as it was."""
         if complete.failure is not None:
             return Outcome(code=CODE, why=complete.failure)
         try:
@@ -116,7 +116,7 @@ class Bench:
 
 
 class _Work:
-    """One working set."""
+    """The evaluation of one working set."""
 
     def __init__(self, bench: Bench, complete: Complete) -> None:
         self._bench = bench
@@ -150,7 +150,7 @@ class _Work:
         return self._bench.editions[member.type, member.form]
 
     def _write(self, sketch: str) -> None:
-        """The message with all that was given so far."""
+        """Write the given fields of a message."""
         body, changed = modified(self._form(sketch), self._members[sketch].body, self._given[sketch])
         check_text(body)
         self._bodies[sketch], self._fields[sketch] = body, changed
@@ -179,7 +179,7 @@ class _Work:
         return known[sketch].get(reference.field)
 
     def _written(self, sketch: str, name: str) -> FieldValue:
-        """One field as it will be: others may not be written yet, so functions of the message have to wait."""
+        """One field's new value. Other fields may not be written yet, so functions of the message come later."""
         form, body = self._form(sketch), self._members[sketch].body
         plain = replace(form, fields=tuple(field for field in form.fields if field.registered is None))
         if name in self._given[sketch]:
@@ -241,7 +241,7 @@ class _Work:
 
 
 def _sayable(value: Any, form: Form, name: str) -> Any:
-    """A value as a field takes it: a text takes everything as text."""
+    """A value for a field: text fields accept any value as text."""
     field = form.field(name)
     if field is None or field.kind is not Kind.STRING or value is None:
         return value
@@ -257,12 +257,12 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _told(why: object) -> str:
-    """Words of others as an error message can have them."""
+    """Foreign text made safe for an error message."""
     return "".join(character if in_xml(character) else "\N{REPLACEMENT CHARACTER}" for character in str(why))
 
 
 def functions_of(plans: Iterable[Plan], forms: Iterable[Form], find: Find) -> Functions:
-    """The functions that procedures name, and those of automatic fields of the messages they write on."""
+    """The functions that procedures name, and those of automatic fields in their messages."""
     names = [name for plan in plans for name in plan.functions]
     names += [field.function for form in forms for field in form.fields if field.function]
     functions = {name: find(name) for name in dict.fromkeys(names)}

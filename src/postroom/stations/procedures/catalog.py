@@ -1,4 +1,4 @@
-"""Procedures in the catalog: checked against the types that they handle, kept by version, one desk for each station."""
+"""Procedures in the catalog: checked against their types, kept by version, grouped by station."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class KeptProcedure:
 
 
 class Procedures:
-    """The procedures of a room, made ready once per version of its definitions."""
+    """The compiled procedures of a room, cached by version of its definitions."""
 
     def __init__(self, forms: Forms) -> None:
         self.forms = forms
@@ -48,16 +48,16 @@ class Procedures:
         self._any = ByVersion(lambda tx: bool(tx.definitions.of_kind(PROCEDURE)))
 
     def any(self, tx: Transaction) -> bool:
-        """Whether there are procedures at all, enabled or not."""
+        """Whether there are any procedures, enabled or not."""
         return self._any.now(tx)
 
     def now(self, tx: Transaction) -> dict[str, Desk]:
-        """By station, what is enabled."""
+        """The enabled procedures by station."""
         return self._known.now(tx)
 
 
 def kept(tx: Transaction, version: int | None = None) -> list[KeptProcedure]:
-    """Every procedure, in the order in which they were first defined: a new version stands where the old one did."""
+    """Every procedure, in the order of first definition; a new version keeps the place."""
     procedures = [
         (_first(tx, definition.name), _kept(definition)) for definition in tx.definitions.of_kind(PROCEDURE, version)
     ]
@@ -84,7 +84,7 @@ def _kept(definition: Definition) -> KeptProcedure:
 
 
 def parsed(text: str, file: str) -> list[Procedure]:
-    """Procedures from the text that they print as."""
+    """Procedures parsed from their printed text."""
     return read_procedures((Position(file, number), row.strip()) for number, row in enumerate(text.splitlines(), 1))
 
 
@@ -102,7 +102,7 @@ def desks(known: Iterable[KeptProcedure], forms: Mapping[str, Edition]) -> dict[
 
 
 def _edition(plans: Sequence[tuple[int, Plan]], forms: Mapping[str, Edition]) -> str:
-    """What the candidates of a station depend on: its procedures since when, and the types of what they collect."""
+    """A fingerprint of what the candidates of a station depend on: versions of its procedures and types."""
     parts = [f"{since} {plan.procedure}" for since, plan in plans]
     if any(ME in origin.stations for _, plan in plans for origin in plan.procedure.origins):
         parts.append("me is the database")  # it was who created a message: candidates of then are others
@@ -114,7 +114,7 @@ def _edition(plans: Sequence[tuple[int, Plan]], forms: Mapping[str, Edition]) ->
 
 
 def check(tx: Transaction | None, procedures: Sequence[Procedure], forms: Mapping[str, Form]) -> None:
-    """Refuse procedures that break a rule, and a change of types that would break procedures that are there."""
+    """Raise for procedures that break a rule, and for changes of types that would break existing procedures."""
     new = {procedure.name for procedure in procedures}
     present = [] if tx is None else kept(tx)
     # A station may go later; whoever writes its name now means one that is there, or comes with procedures of its own.
@@ -142,7 +142,7 @@ def check(tx: Transaction | None, procedures: Sequence[Procedure], forms: Mappin
 
 
 def load_within(tx: Transaction, procedures: Sequence[Procedure], files: Sequence[str]) -> Loaded:
-    """Add procedures, and new versions of them; what is not named stays, and what is disabled stays so."""
+    """Add procedures, and new versions of them; others stay, and disabled ones stay disabled."""
     disabled = {present.procedure.name for present in kept(tx) if not present.enabled}
     bodies = {new.name: {"text": str(new), "disabled": new.name in disabled} for new in procedures}
     wanted = [Definition(PROCEDURE, new.name, bodies[new.name], new.position) for new in procedures]
@@ -150,7 +150,7 @@ def load_within(tx: Transaction, procedures: Sequence[Procedure], files: Sequenc
 
 
 def set_enabled(tx: Transaction, name: str, enabled: bool) -> bool:
-    """False if it was so already."""
+    """Enable or disable a procedure; False if it was so already."""
     present = named(tx, name)
     if present.enabled == enabled:
         return False

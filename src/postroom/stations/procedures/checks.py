@@ -1,4 +1,4 @@
-"""What a procedure must be, as named rules; what passes them needs no analysis when it runs."""
+"""The checks of a procedure, as named rules; a procedure that passes them needs no analysis at run time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Subject:
     stations: Collection[str] | None = None  # that there are; None if that is not known
 
     def lacks(self, station: str) -> bool:
-        """Whether there is surely no such station. That of the procedure itself may be made later."""
+        """Whether a station certainly does not exist. The procedure's own may be added later."""
         return self.stations is not None and station not in self.stations and station != self.procedure.station
 
     def form(self, sketch: str) -> Form | None:
@@ -63,7 +63,7 @@ def problems(procedure: Procedure, forms: Mapping[str, Form], stations: Collecti
 
 
 def procedure_size(subject: Subject) -> Found:
-    """It collects something, and not very much."""
+    """A procedure has sketches to collect, up to a limit."""
     procedure = subject.procedure
     count = len(procedure.preconditions) + len(procedure.creations)
     if not procedure.preconditions:
@@ -73,7 +73,7 @@ def procedure_size(subject: Subject) -> Found:
 
 
 def sketch_names(subject: Subject) -> Found:
-    """A sketch has a name of its own."""
+    """Names of sketches are unique."""
     seen: set[str] = set()
     for sketch in subject.procedure.sketches:
         if sketch.name in seen:
@@ -82,7 +82,7 @@ def sketch_names(subject: Subject) -> Found:
 
 
 def sketch_types(subject: Subject) -> Found:
-    """What is collected or made has a type that is known."""
+    """Sketches have known types."""
     several: list[Precondition | Creation] = [*subject.procedure.preconditions, *subject.procedure.creations]
     for sketch in several:
         if sketch.type not in subject.forms:
@@ -102,7 +102,7 @@ def sketch_fields(subject: Subject) -> Found:
 
 
 def sketch_bound(subject: Subject) -> Found:
-    """An action, origin or destination is about a message that is collected, or (a destination) made."""
+    """An action, origin or destination refers to a message that is collected, or (a destination) created."""
     procedure = subject.procedure
     collected = [sketch.name for sketch in procedure.preconditions]
     about: list[Action | Origin] = [*procedure.actions, *procedure.origins]
@@ -135,7 +135,7 @@ def reference_bound(subject: Subject) -> Found:
 
 
 def condition_value(subject: Subject) -> Found:
-    """What is asked of a field can be asked of it."""
+    """Conditions are valid for their fields."""
     for sketch in subject.procedure.preconditions:
         for line in sketch.lines:
             field = subject.field(sketch.name, line.field)
@@ -148,7 +148,7 @@ def condition_value(subject: Subject) -> Found:
 
 
 def join_kind(subject: Subject) -> Found:
-    """Fields that are compared have one kind, or are numbers; a list is not compared."""
+    """Compared fields have one kind, or are numbers; lists are not compared."""
     for sketch in subject.procedure.preconditions:
         for line in sketch.lines:
             if line.other is None:
@@ -163,7 +163,7 @@ def join_kind(subject: Subject) -> Found:
 
 
 def origin_stations(subject: Subject) -> Found:
-    """An origin names stations that are there, each once."""
+    """An origin lists existing stations, each once."""
     for origin in subject.procedure.origins:
         if len(set(origin.stations)) < len(origin.stations):
             yield origin.position, "a station is named twice"
@@ -173,7 +173,7 @@ def origin_stations(subject: Subject) -> Found:
 
 
 def field_fixed(subject: Subject) -> Found:
-    """An action never writes what is automatic, or fixed since the message was made."""
+    """An action writes no automatic fields, and none that are fixed at creation."""
     for sketch, line in subject.procedure.writings():
         field = subject.field(sketch, line.field)
         made = subject.procedure.creation(sketch) is not None
@@ -186,7 +186,7 @@ def field_fixed(subject: Subject) -> Found:
 
 
 def field_written(subject: Subject) -> Found:
-    """A field is written once, and a new message has what its type requires."""
+    """A field is written once, and a new message has all required fields."""
     sketches: tuple[Action | Creation, ...] = (*subject.procedure.actions, *subject.procedure.creations)
     for sketch in sketches:
         names = [line.field for line in sketch.lines]
@@ -199,7 +199,7 @@ def field_written(subject: Subject) -> Found:
 
 
 def value_kind(subject: Subject) -> Found:
-    """What is written fits its field; what a function answers is seen when it has answered."""
+    """Values have the kind of their field; results of functions are checked at run time."""
     for sketch, line in subject.procedure.writings():
         field = subject.field(sketch, line.field)
         form = subject.form(sketch)
@@ -250,7 +250,7 @@ def destination_copies(subject: Subject) -> Found:
 
 
 def destination_value(subject: Subject) -> Found:
-    """A station or a dossier is named by one value, and a station that is named is there."""
+    """A station or dossier is named by one value, and a named station exists."""
     for goal in subject.procedure.destinations:
         if goal.operation is Operation.SHIP and isinstance(goal.where, Constant):
             to = str(goal.where.value)
@@ -265,7 +265,7 @@ def destination_value(subject: Subject) -> Found:
 
 
 def action_order(subject: Subject) -> Found:
-    """There is an order in which every value is known when another is made of it."""
+    """The values can be ordered so that each is computed after those that it uses."""
     circle = cycle(subject.procedure, subject.forms)
     if circle is not None:
         yield circle[0], f"no order of actions: {circle[1]}"

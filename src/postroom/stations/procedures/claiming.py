@@ -1,7 +1,7 @@
 """What a step of procedures works on: new messages of stations, and the working sets that they complete.
 
-Stations are independent. The messages of one station are looked at one after another, each with what those before it
-have left. Nothing is changed here.
+Stations are independent. The messages of one station are examined one after another, each with the candidates left by
+those before it. Changes nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FIRST_MAX = 10_000  # candidates that are looked up before anyone asks for each
 
 
 class Arrival(NamedTuple):
-    """A message that a station's procedures have not looked at."""
+    """A message that a station's procedures have not examined."""
 
     stored: Stored
     mail: bool
@@ -37,7 +37,7 @@ class Arrival(NamedTuple):
 
 @dataclass(slots=True)
 class WorkingSet:
-    """A complete one."""
+    """A complete working set."""
 
     plan: Plan
     arrival: int  # the number of the message that has completed it, among those of its station
@@ -49,14 +49,14 @@ class WorkingSet:
 
     @property
     def goals(self) -> Goals:
-        """Where each of its messages goes; known when its outcome is."""
+        """Where each of its messages goes, once its outcome is known."""
         assert self.outcome is not None
         return self.plan.goals(self.outcome.where)
 
 
 @dataclass
 class Look:
-    """One station in a step: what came, who is a candidate now, and what is complete."""
+    """A station in a step: its arrivals, its current candidates, and its complete sets."""
 
     desk: Desk
     kept: Reached
@@ -73,13 +73,13 @@ class Look:
 
     @property
     def fired(self) -> list[WorkingSet]:
-        """The sets that the step handles, if it ends where it is to end now."""
+        """The sets that the step handles, up to its current end."""
         sets = [(working, working.outcome) for working in self.sets if working.arrival < self.until]
         return [working for working, outcome in sets if outcome is not None and not outcome.failed]
 
     @property
     def progress(self) -> Reached:
-        """How far the station's messages have been looked at."""
+        """The station's position after the step."""
         seen = self.arrivals[: self.until]
         # Each of the two queues is read in its order.
         own = next((arrival.stored.position for arrival in reversed(seen) if not arrival.mail), self.kept.own)
@@ -89,7 +89,7 @@ class Look:
         return self.kept._replace(own=own, mail=mail, turn=self.kept.turn + self.until)
 
     def end_at_failure(self) -> None:
-        """The first set that fails is where the step ends: what comes behind it is looked at again without it."""
+        """End the step after the first set that fails: later messages are examined again without it."""
         for place, working in enumerate(self.sets):
             if working.outcome is not None and working.outcome.failed:
                 self.until = working.arrival
@@ -98,7 +98,7 @@ class Look:
                 return
 
     def end_at_open(self) -> WorkingSet | None:
-        """The step ends before a set that has yet to be worked out. Answers with one that takes its time."""
+        """End the step before the first set that is not evaluated. Returns one that is slow."""
         for place, working in enumerate(self.sets):
             if working.outcome is not None and working.outcome.is_open:
                 self.until = working.arrival
@@ -112,10 +112,10 @@ class Look:
 
 
 def arrivals(own: Sequence[Stored], mail: Sequence[Stored], size: int, *, apart: bool) -> list[Arrival]:
-    """The messages of a station's two queues in the order of their coming.
+    """The messages of a station's two queues in arrival order.
 
-    In one store that is the order of the journal; what lies behind the end of a full page has to wait for the rest of
-    it. Two stores have no common order: then mail comes after what is here.
+    In one store that is the journal's order, up to the end of the shorter full page. Two stores have no common order:
+    then mail comes last.
     """
     new = tuple.__new__  # the constructor's half cost counts here
     messages: list[Arrival] = [new(Arrival, (stored, False)) for stored in own]
@@ -128,7 +128,7 @@ def arrivals(own: Sequence[Stored], mail: Sequence[Stored], size: int, *, apart:
 
 
 def look(tx: Transaction, desk: Desk, kept: Reached, some: list[Arrival], *, apart: bool) -> Look:
-    """Look at messages of a station one after another, with the store of its node."""
+    """Examine messages of a station one after another, in the store of its node."""
 
     def look_up(slot: str, value: str, after: int) -> Sequence[Candidate]:
         return tx.working_sets.look_up(kept.id, [(slot, value, after)])[0]
@@ -151,7 +151,7 @@ def look(tx: Transaction, desk: Desk, kept: Reached, some: list[Arrival], *, apa
 
 
 def look_dry(desk: Desk, some: list[Arrival]) -> Look:
-    """The same without a store: messages find only each other."""
+    """Examine messages without a store: they find only each other."""
     seen = Look(desk, Reached(0, desk.station, desk.edition, 0, 0, 0), some, Memory(desk, None))
     for number, arrival in enumerate(some):
         _look_at(seen, number, arrival, _chosen(desk, arrival, {}, {}), apart=False)
@@ -184,7 +184,7 @@ def _chosen(
 def who_asks(
     desk: Desk, type: str | None, properties: str, mail: bool
 ) -> tuple[Sequence[tuple[int, int, Picked]], frozenset[str]]:
-    """The sketches that ask for messages like this one, and where it comes from."""
+    """The sketches that match a message, and where it comes from."""
     try:
         about = postmarks(properties)
     except ValueError:  # damaged
@@ -198,7 +198,7 @@ def who_asks(
 
 
 def _know(tx: Transaction, seen: Look, chosen: Sequence[Sequence[Selected]]) -> None:
-    """Look up what the messages lead to by themselves, all in one go."""
+    """Look up the candidates for all messages in one query."""
     plans = seen.desk.plans
     if not seen.kept.turn:
         return  # nobody is there
@@ -214,7 +214,7 @@ def _know(tx: Transaction, seen: Look, chosen: Sequence[Sequence[Selected]]) -> 
 
 
 def _look_at(seen: Look, number: int, arrival: Arrival, fits: Sequence[Selected], *, apart: bool) -> bool:
-    """Make a message a candidate, and see what it completes; False if mail must be fetched first."""
+    """Make a message a candidate, and find the set that it completes; False if mail must be fetched first."""
     if not fits:
         return True
     desk, memory, (stored, mail) = seen.desk, seen.memory, arrival
@@ -246,7 +246,7 @@ def _look_at(seen: Look, number: int, arrival: Arrival, fits: Sequence[Selected]
 
 
 def _fill(tx: Transaction, seen: Look) -> None:
-    """Get the messages of complete sets themselves; if one has moved meanwhile, nothing is right any more."""
+    """Read the messages of complete sets; raises if one has moved meanwhile."""
     here = {arrival.stored.key: arrival.stored for arrival in seen.arrivals}
     wanted = {member.message for working in seen.sets for member in working.members.values()} - here.keys()
     more = tx.messages.find_many(sorted(wanted))

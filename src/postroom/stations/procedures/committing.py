@@ -1,6 +1,6 @@
 """The commit of a step of procedures: messages are edited, moved and created in one transaction of their node.
 
-The same transaction stores how far each station was looked at, the candidates that wait, and errors.
+The same transaction stores each station's position, the waiting candidates, and errors.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ TIMER = "ship"  # the kind of a message that is to be shipped later
 def commit(
     tx: Transaction, looks: Sequence[Look], node: str, error_form: Edition | None, ties: Ties | None = None
 ) -> tuple[Result, list[Parcel]]:
-    """Apply what the looks have found. Answers also with messages that have left for another store.
+    """Apply the result of examining stations. Also returns messages that have left for another store.
 
-    ``ties`` are those to spheres, if their tokens are in another store.
+    ``ties`` are the relations to spheres whose tokens are in another store.
     """
     result = Result()
     step = _Step(tx, node, ties)
@@ -70,7 +70,7 @@ def commit(
 
 
 class _Step:
-    """All that happens to messages in a step, gathered and then written at once."""
+    """The changes of a step, collected and written at once."""
 
     def __init__(self, tx: Transaction, node: str, ties: Ties | None) -> None:
         self._tx = tx
@@ -91,7 +91,7 @@ class _Step:
         self._sets += [(look, working) for working in fired]
 
     def write(self) -> int:
-        """Write everything; answers with the number of new messages."""
+        """Write everything; returns the number of new messages."""
         if not self._sets:
             return 0
         fates = self._fates()  # spheres are locked before queues
@@ -108,7 +108,7 @@ class _Step:
         return sum(type(change) is New for change in self.changes)
 
     def _fates(self) -> Fates | FatesAfar:
-        """The spheres of all that the step handles, and which of them a procedure votes against."""
+        """The spheres of all messages of the step, and the votes against them."""
         if self._ties is not None:
             self._bound = dict(self._ties.bound)
             return FatesAfar(self._tx, self._ties)
@@ -116,13 +116,13 @@ class _Step:
         return Fates(self._tx, self._bound.values())
 
     def _stays(self) -> list[Move | New]:
-        """The changes of this store; what leaves for another one is noted where it comes."""
+        """The changes of this store; messages for another store are recorded there."""
         if self._ties is None:
             return self.changes
         return [change for change, way in zip(self.changes, self._ways, strict=True) if way.goal.ships is None]
 
     def _lock(self) -> None:
-        """Every queue that is taken from or put into, in the order of numbers."""
+        """Lock every queue that is taken from or put into, in number order."""
         names: dict[str, str] = dict.fromkeys((ACTIVE, COMMITTING, ABORTING) if self._votes else (), STATE)
         boxes = mailbox("")
         seen: set[int] = set()
@@ -168,7 +168,7 @@ class _Step:
                 self._new(self._way(by, working.goals.get((made.sketch, made.copy), LEAVE)), key, made, cause, sphere)
 
     def _by(self, look: Look, procedure: str, depth: int) -> _By:
-        """Most sets of a step are handled by few procedures."""
+        """The actor of a set; cached, because few procedures handle most sets."""
         known = self._known.get((look.kept.id, procedure, depth))
         if known is None:
             known = self._known[look.kept.id, procedure, depth] = _By(look, procedure, depth, self._tx.now)
@@ -206,7 +206,7 @@ class _Step:
         self._ways.append(way)
 
     def _after(self, made: Sequence[Stored]) -> None:
-        """Dossiers, and what is to be shipped later or to another store."""
+        """After the messages: dossiers, delayed shipping, and transfers to other stores."""
         kept: list[tuple[Queue, str, int, int]] = []
         for change, now, way in zip(self.changes, made, self._ways, strict=True):
             by, goal, to = way.by, way.goal, way.goal.ships
@@ -233,7 +233,7 @@ class _Step:
 
 
 class _By:
-    """Who acts: a procedure at a station."""
+    """The actor: a procedure at a station."""
 
     __slots__ = ("actor", "depth", "desk", "detail", "now", "procedure", "queue", "station", "ways")
 
@@ -250,7 +250,7 @@ class _By:
 
 
 class _Way:
-    """Where messages go, and what the journal says of that; most sets of a procedure go the same ways."""
+    """A route of messages, with its journal detail; cached, because most sets of a procedure use the same."""
 
     __slots__ = ("_known", "by", "detail", "goal", "ships", "target")
 
@@ -263,7 +263,7 @@ class _Way:
         self._known: dict[str, str] = {}
 
     def properties(self, before: str) -> str:
-        """What is shipped comes from here; what is left remembers who has left it, and when it is to go."""
+        """The properties after the move: the shipping station, or who has left the message and when it is to go."""
         after = self._known.get(before)
         if after is None:
             after = self._known[before] = self._properties_of(before)
@@ -283,7 +283,7 @@ class _Way:
 
 @lru_cache(maxsize=10_000)
 def _json(names: str | tuple[str, ...]) -> str:
-    """Names, as the journal writes them; the same ones come again and again."""
+    """Names as JSON for the journal; cached."""
     return json_text(names)
 
 
@@ -291,10 +291,9 @@ def _json(names: str | tuple[str, ...]) -> str:
 
 
 def _remember(tx: Transaction, look: Look, left: Sequence[tuple[Move | New, Stored]]) -> int:
-    """How far the station has been looked at, and who waits there now.
+    """Store the station's position and candidates.
 
-    Answers with how many of the messages that were left there need no look, for nobody asks for them: they count as
-    looked at.
+    Returns how many messages left there match no sketch, and so count as examined.
     """
     progress = look.progress
     passed = _passed(tx, look.desk, progress.own, [now for _, now in left]) if left else []
@@ -329,7 +328,7 @@ def _remember(tx: Transaction, look: Look, left: Sequence[tuple[Move | New, Stor
 
 
 def _passed(tx: Transaction, desk: Desk, own: int, left: Sequence[Stored]) -> Sequence[Stored]:
-    """The first of the messages that a step has left which nobody asks for, if none has come before them."""
+    """The first messages that a step has left and that match no sketch, if nothing has arrived before them."""
     wanted: dict[tuple[str | None, str], bool] = {}
     count = 0
     for now in left:
@@ -348,7 +347,7 @@ def _passed(tx: Transaction, desk: Desk, own: int, left: Sequence[Stored]) -> Se
 def _stored_rows(
     look: Look, sets: Iterable[WorkingSet], only: str | None = None
 ) -> Iterator[tuple[str, str, int, int]]:
-    """The rows of messages that were candidates before this step, of one procedure or all."""
+    """The stored rows of messages that were candidates before this step, of one procedure or all."""
     for working in sets:
         for sketch, member in working.members.items():
             if member.turn > look.kept.turn:
@@ -371,7 +370,8 @@ def _stored_rows(
 
 
 def _fail(tx: Transaction, look: Look, working: WorkingSet, form: Edition | None) -> None:
-    """Leave the messages as they are, keep them from the procedure, and say why in the station's dossier of errors."""
+    """Leave the messages as they are, exclude them from the procedure, and put an error into the station's dossier of
+    errors."""
     assert working.outcome is not None
     name, station = working.plan.name, look.desk.station
     ended = working.outcome.code == CHAIN  # then no procedure of the station may go on with them
@@ -397,7 +397,7 @@ def tell(
     form: Edition | None,
     depth: int,
 ) -> int:
-    """An error message in the station's dossier of errors, because of the first of some messages."""
+    """An error message in the station's dossier of errors, caused by the first of some messages."""
     form = form or Edition(ERROR, 0)
     queue = desk.database_of(tx, station)
     key = tx.keys.take(1)[0]

@@ -1,4 +1,4 @@
-"""Procedures as they are written: frozen sketches and lines, each with its position in the text."""
+"""Procedures as definitions: frozen sketches and lines, each with its position."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A field of a collected message: as it was, or (``'``) as it will be."""
+    """A field of a collected message: the old value, or (``'``) the new one."""
 
     sketch: str
     field: str
@@ -56,14 +56,14 @@ Expression = Reference | Constant | Call
 
 
 def references(expression: Expression) -> list[Reference]:
-    """Every field that a value is made of."""
+    """The fields that a value is computed from."""
     if isinstance(expression, Call):
         return [reference for argument in expression.arguments for reference in references(argument)]
     return [expression] if isinstance(expression, Reference) else []
 
 
 def calls(expression: Expression) -> list[str]:
-    """Every function that a value is made with."""
+    """The functions that a value is computed with."""
     if not isinstance(expression, Call):
         return []
     return [expression.function, *(name for argument in expression.arguments for name in calls(argument))]
@@ -101,7 +101,7 @@ class Precondition:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Which stations a message may come from, or may not."""
+    """The stations that a message may come from, or may not."""
 
     name: str
     sketch: str
@@ -119,7 +119,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A line of an action or a new message: what is written into a field."""
+    """A line of an action or new message: a value for a field."""
 
     field: str
     value: Expression
@@ -162,7 +162,7 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a message goes: copy 0 is itself, the others are made for it."""
+    """Where a message goes: copy 0 is the message itself, the others are copies."""
 
     name: str
     sketch: str
@@ -211,13 +211,13 @@ class Procedure:
         return None if definition is None else definition.type
 
     def writings(self) -> list[tuple[str, Written]]:
-        """Every value that is written, with the sketch of the message that it is written on."""
+        """Every written value, with the sketch of its message."""
         sketches = [(action.sketch, action.lines) for action in self.actions]
         sketches += [(creation.name, creation.lines) for creation in self.creations]
         return [(sketch, line) for sketch, lines in sketches for line in lines]
 
     def expressions(self) -> list[tuple[Position, Expression]]:
-        """Every value that is worked out when the working set is complete."""
+        """Every value that is computed when the working set is complete."""
         values = [(line.position, line.value) for _, line in self.writings()]
         return values + [(goal.position, goal.where) for goal in self.destinations if goal.where is not None]
 
@@ -226,5 +226,5 @@ Sketch = Precondition | Origin | Action | Creation | Destination
 
 
 def _name(field: str) -> str:
-    """A field's name as a line begins with it; one that looks like a statement stands in quotes."""
+    """A field's name at the start of a line; quoted if it looks like a statement."""
     return quoted(field) if field.split(" ")[0] in KEYWORDS else field

@@ -1,7 +1,7 @@
-"""Actions in workers: complete working sets go out in chunks, and what they lead to comes back.
+"""Actions in workers: evaluates complete working sets in chunks.
 
-The functions that procedures name are someone else's code. It runs in workers, of Spark or of the engine's own, within
-bounds, and travels there by value: a cluster need not have the modules of whoever runs the room.
+Functions of procedures are users' code. They run in workers, of Spark or the engine's own, within limits, and are
+pickled by value: a cluster does not need the users' modules.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def evaluate(
     bay: Bay | None = None,
     seconds: float = SLOW_SECONDS,
 ) -> dict[int, Outcome]:
-    """What working sets lead to, by their numbers; one that cannot be worked on has an error of its own.
+    """The outcomes of working sets by number; one that cannot be evaluated gets an error.
 
     One whose functions take longer than ``seconds`` is slow, and has no outcome yet. With a bay, sets have keys.
     """
@@ -55,14 +55,14 @@ def _job(bench: Bench, seconds: float, bay: Bay | None = None) -> Job[Complete, 
 
 @dataclass(frozen=True)
 class ProceduresTask:
-    """Works sets out in a worker; a function may take so many seconds."""
+    """Evaluates sets in a worker, with a time limit for functions."""
 
     bench: Bench
     seconds: float
 
     @property
     def origin(self) -> object:
-        """Functions may change, with all that they refer to."""
+        """None, because functions and what they refer to may change."""
         return None
 
     def begin(self) -> None:
@@ -102,5 +102,5 @@ def unpacked(answer: bytes) -> dict[int, Outcome]:
 
 
 def evaluate_here(bench: Bench, sets: Sequence[Complete]) -> dict[int, Outcome]:
-    """The same in this process: for tests that need no Spark."""
+    """Evaluate in this process: for tests without Spark."""
     return unpacked(answered(ProceduresTask(bench, EVALUATION_SECONDS), packed(sets)))

@@ -1,6 +1,6 @@
 """Evaluates working sets that call functions of users in a forked process, each within its own time limit.
 
-A function that never answers, or ends its process, fails the set that called it, and no other.
+A function that hangs, or kills its process, fails only the set that called it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _End(Enum):
 
 
 def confined(bench: Bench, sets: Sequence[Complete], seconds: float, most: float) -> list[tuple[int, Outcome]]:
-    """What sets lead to. One that takes longer than ``seconds`` is slow; it fails if that is the most it may take."""
+    """The outcomes of sets. One that takes longer than ``seconds`` is slow; it fails beyond ``most``."""
     outcomes: list[tuple[int, Outcome]] = []
     left, died = list(sets), False
     until = monotonic() + _CHUNK_SECONDS if seconds < most else float("inf")
@@ -68,7 +68,7 @@ def _station(bench: Bench, complete: Complete) -> str:
 def _in_child(
     bench: Bench, sets: Sequence[Complete], seconds: float, until: float
 ) -> tuple[list[tuple[int, Outcome]], _End]:
-    """The outcomes of the first sets, up to one that does not answer in time or ends the process."""
+    """The outcomes of the first sets, up to one that is too slow or kills the process."""
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
@@ -101,7 +101,7 @@ def _in_child(
 
 
 def _work(bench: Bench, sets: Sequence[Complete], to: int) -> None:
-    """In the child: an answer a line, and then the end, whatever happens."""
+    """In the child: one outcome per line, then exit, whatever happens."""
     try:
         functions.answer_for_themselves()
         for working_set in sets:

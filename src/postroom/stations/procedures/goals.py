@@ -1,4 +1,4 @@
-"""Where the messages of a working set go, once its destinations are worked out."""
+"""The destinations of the messages of a working set."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from postroom.stations.procedures.definitions import Operation, Procedure
 
 
 class Goal(NamedTuple):
-    """Where one message goes."""
+    """The destination of one message."""
 
     operation: Operation = Operation.LEAVE
     where: str = ""
@@ -22,7 +22,7 @@ Goals = dict[tuple[str, int], Goal]
 
 
 def goals(procedure: Procedure, where: Sequence[str | None]) -> Goals:
-    """By sketch and copy; what has no destination stays."""
+    """The goals by sketch and copy; messages without a destination stay."""
     goals_by_copy = {}
     for destination, place in zip(procedure.destinations, where, strict=True):
         delay = destination.delay_seconds

@@ -1,4 +1,4 @@
-"""Looking at procedures: what one became, which working sets wait for what, and what has failed."""
+"""Inspecting procedures: how one is executed, which working sets wait, and what has failed."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _step(plan: Plan, find: Find) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A working set that is not complete: what it has, and what it waits for."""
+    """An incomplete working set: its messages, and what is missing."""
 
     procedure: str
     station: str
@@ -106,7 +106,7 @@ class Waiting:
 
 
 class WaitingSets(list[Waiting]):
-    """The working sets that wait at the nodes that answer, and why other nodes do not answer."""
+    """The waiting sets of the nodes that respond, and the errors of other nodes."""
 
     def __init__(self, sets: Iterable[Waiting] = (), missing: Mapping[str, str] | None = None) -> None:
         super().__init__(sets)
@@ -120,7 +120,7 @@ class WaitingSets(list[Waiting]):
 def waiting_sets(
     network: Network, procedures: Procedures, procedure: str | None, limit: int, only: str | None = None
 ) -> WaitingSets:
-    """The oldest working sets that wait at any station, or ``only`` at one, of one procedure or all."""
+    """The oldest waiting sets of all stations, or ``only`` one, of one procedure or all."""
 
     def work(tx: Transaction) -> dict[str, Desk]:
         if procedure is not None:
@@ -148,9 +148,9 @@ def _some(control: Store, desk: Desk, procedure: str | None, limit: int, tx: Tra
 def waiting(
     tx: Transaction, desk: Desk, procedure: str | None = None, control: Store | None = None
 ) -> Iterator[Waiting]:
-    """The working sets that wait at a station, the oldest first; each candidate is in one of them at least.
+    """The working sets that wait at a station, the oldest first; each candidate is in at least one of them.
 
-    ``control`` is where mail is that waits for a station on another node.
+    ``control`` has the mail of stations on other nodes.
     """
     kept = tx.working_sets.named(desk.station)
     if kept is None or kept.edition != desk.edition:
@@ -179,7 +179,7 @@ def waiting(
 
 
 def _messages(tx: Transaction, desk: int) -> Iterator[list[Candidate]]:
-    """The candidates of a desk, all rows of a message together."""
+    """The candidates of a station, with all rows of a message together."""
     after, limit = (0, 0), PAGE_ROWS
     while True:
         page = tx.working_sets.candidates(desk, after, limit)
@@ -196,7 +196,7 @@ def _messages(tx: Transaction, desk: int) -> Iterator[list[Candidate]]:
 
 
 def _gathered(plan: Plan, start: int, first: Candidate, memory: Memory) -> dict[int, Candidate]:
-    """As much of a set as there is around a candidate; of sets that have as much, the one of the oldest messages."""
+    """The largest partial set around a candidate; of equal ones, that of the oldest messages."""
     way, tries = plan.searches[start], _TRIES
     best, bound = {start: first}, {start: first}
 
@@ -248,7 +248,7 @@ _Asked = tuple[str, str, str]
 
 
 def _own(procedure: Procedure, sketch: str) -> list[_Asked]:
-    """What the sketch itself asks for, in its own words."""
+    """The sketch's own conditions, as written."""
     precondition = procedure.precondition(sketch)
     lines = () if precondition is None else precondition.lines
     return [
@@ -261,7 +261,7 @@ def _own(procedure: Procedure, sketch: str) -> list[_Asked]:
 
 
 def _known(procedure: Procedure, sketch: str, values: Mapping[str, Mapping[str, Any]]) -> list[_Asked]:
-    """What those that are there say of a message that is missing: with ``a = b`` and ``b = c`` also ``a = c``."""
+    """The values that present messages require of a missing one: with ``a = b`` and ``b = c`` also ``a = c``."""
     links = [
         ((precondition.name, line.field), line.sign, (line.other.sketch, line.other.field))
         for precondition in procedure.preconditions
@@ -293,7 +293,7 @@ def _said(tx: Transaction, control: Store | None, candidate: Candidate) -> dict[
 
 
 def _since(tx: Transaction, candidate: Candidate) -> int:
-    """When a message came to its place; of mail in another store, when it was first looked at."""
+    """When a message arrived; for mail in another store, when it was first examined."""
     came = None if candidate.remote else tx.journal.time_of(candidate.position)
     return candidate.since if came is None else came
 
@@ -303,7 +303,7 @@ def _since(tx: Transaction, candidate: Candidate) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ProcedureFailed:
-    """What a procedure could not do, as the dossier of errors of its station tells it."""
+    """A failure of a procedure, from the dossier of errors of its station."""
 
     key: str  # of the error message
     station: str
@@ -319,7 +319,7 @@ class ProcedureFailed:
 
 
 class ProcedureErrors(list[ProcedureFailed]):
-    """The errors of procedures at the nodes that answer, and why other nodes do not answer."""
+    """The failures at the nodes that respond, and the errors of other nodes."""
 
     def __init__(self, errors: Iterable[ProcedureFailed] = (), missing: Mapping[str, str] | None = None) -> None:
         super().__init__(errors)
@@ -331,7 +331,7 @@ class ProcedureErrors(list[ProcedureFailed]):
 
 
 def procedure_errors(network: Network) -> ProcedureErrors:
-    """What stands in the dossiers of errors of all stations, the oldest first."""
+    """The failures in the dossiers of errors of all stations, oldest first."""
     errors: list[ProcedureFailed] = []
     missing: dict[str, str] = {}
     for node in network.nodes():
@@ -356,13 +356,13 @@ def _errors(tx: Transaction) -> list[ProcedureFailed]:
 
 
 def _failed(station: str, stored: Stored) -> ProcedureFailed:
-    said = json.loads(stored.body)
+    fields = json.loads(stored.body)
     return ProcedureFailed(
         key_text(stored.key),
         station,
         to_datetime(stored.created),
-        procedure=str(said.get("Procedure") or ""),
-        code=str(said.get("Code") or ""),
-        description=str(said.get("Description") or ""),
-        messages=tuple(said.get("Messages") or ()),
+        procedure=str(fields.get("Procedure") or ""),
+        code=str(fields.get("Code") or ""),
+        description=str(fields.get("Description") or ""),
+        messages=tuple(fields.get("Messages") or ()),
     )

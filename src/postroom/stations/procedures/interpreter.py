@@ -1,7 +1,7 @@
-"""The interpreter of procedures: it runs for every station that has some, whether or not anyone is logged on.
+"""The interpreter of procedures: it runs for every station with procedures, even if no user is logged on.
 
-A step takes what has come to the stations of one node since they were last looked at, finds the working sets that are
-complete, has their actions worked out in workers, and commits all of it at once.
+A step takes the new messages of the stations of one node, finds complete working sets, has workers evaluate their
+actions, and commits all in one transaction.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Interpreter:
         return self._run(turn, *known)
 
     def lag(self) -> int:
-        """How many messages have come to stations with procedures, and were not looked at."""
+        """The number of messages at stations with procedures that were not examined."""
         homes, control = self.network.stations(), self.network.control
         count = 0
         for station, desk in control.read(self.procedures.now).items():
@@ -80,7 +80,7 @@ class Interpreter:
         return count
 
     def tidy(self) -> None:
-        """Forget candidates whose messages have moved on; searches pass over them until then."""
+        """Remove candidates whose messages have moved on; searches skip them until then."""
         for node in sorted(self._untidy):
             with suppress(NodeDown):
                 store = self.network.store(node)
@@ -122,7 +122,7 @@ class Interpreter:
 
 @dataclass
 class _Claim:
-    """What a step has looked at, and the sets that have yet to be worked out."""
+    """The stations that a step has examined, and the sets to evaluate."""
 
     looks: list[Look]
     more: bool  # whether there was more than it takes
@@ -133,7 +133,7 @@ class _Claim:
 
 
 class _Steps:
-    """Steps over the stations of a node: one that is under way keeps its stations, others are claimed behind it."""
+    """Steps over the stations of a node; several may run, for different stations."""
 
     def __init__(self, interpreter: Interpreter, turn: Turn, version: int, node: str, homes: Mapping[str, str]) -> None:
         self._network = interpreter.network
@@ -153,7 +153,7 @@ class _Steps:
         return self._node != CONTROL
 
     def run(self, desks: Sequence[Desk]) -> Generator[Result]:
-        """What the steps did, as long as there is something to do, and not for ever: there are other nodes."""
+        """The results of steps, while there is something to do, up to a limit: there are other nodes."""
         if self._apart:
             brought = mail.recover(self._network, self._node)
             brought += mail.recover(self._network, CONTROL)  # what was being fetched for a working set
@@ -166,7 +166,7 @@ class _Steps:
         yield from Pipeline(self).run()
 
     def claim(self, under_way: Sequence[_Claim]) -> _Claim | None:
-        """The next messages of stations that are not busy, and what they complete."""
+        """The next messages of idle stations, and the sets that they complete."""
         if not self._left:
             return None
         busy = self._patience.busy.union(seen.desk.station for claim in under_way for seen in claim.looks)
@@ -201,7 +201,7 @@ class _Steps:
             raise Stale from damaged
 
     def commit(self, claimed: _Claim, evaluated: Mapping[int, Outcome]) -> Result:
-        """Make it happen, and bring to other nodes what is for them."""
+        """Commit, and deliver to other nodes."""
         conclude(claimed.sets, evaluated, self._homes)
         for seen in claimed.looks:
             slow = seen.end_at_open()
@@ -216,7 +216,7 @@ class _Steps:
     # --- what there is ---
 
     def _opened(self, desks: Sequence[Desk]) -> dict[str, Reached]:
-        """How far each station has been looked at; one whose procedures have changed begins anew."""
+        """The position of each station; a station whose procedures have changed starts again."""
         wanted = {desk.station: desk.edition for desk in desks}
 
         def differs(known: Mapping[str, Reached]) -> bool:
@@ -238,7 +238,7 @@ class _Steps:
         return self._store.transact("desks", work) if differs(known) else known
 
     def _looks(self, desks: Sequence[Desk], kept: Mapping[str, Reached]) -> tuple[list[Look], bool]:
-        """The stations with messages that were not looked at, looked at; and whether there is more."""
+        """The examined stations with new messages; and whether there are more."""
         own = self._store.read(lambda tx: tx.working_sets.with_news(database("")))
         if self._apart:
             boxes = {desk.station: kept[desk.station].mail for desk in desks}
@@ -281,7 +281,7 @@ class _Steps:
         return prepared(sets, forms, self._store.session.clock(), bodies=bodies)
 
     def _give_keys(self, sets: Sequence[WorkingSet]) -> None:
-        """Reserve keys for the messages that these sets will make."""
+        """Reserve keys for the new messages of these sets."""
         keys: list[int] = []
         while (count := sum(working.plan.new_messages for working in sets) - len(keys)) > 0:
             take = partial(self._store.transact, "claim", partial(_take_keys, min(count, _KEYS)))
@@ -291,7 +291,8 @@ class _Steps:
             working.keys = tuple(next(new) for _ in range(working.plan.new_messages))
 
     def _worked_out_alone(self, slow: WorkingSet) -> Callable[[], Mapping[int, Outcome]]:
-        """A set whose functions may take all the time that there is, and no bay: the step has ended then."""
+        """A function that evaluates a slow set with the longest time limit, without a bay: the step has ended by
+        then."""
         bench, pieces = self._prepared([slow])
 
         def work() -> Mapping[int, Outcome]:
@@ -343,12 +344,12 @@ class _Steps:
             raise Stale
 
     def _deliver(self, parcels: Sequence[Parcel]) -> None:
-        """What has left this node goes to the mailboxes; what cannot go now goes when someone comes by."""
+        """Deliver what has left this node; what cannot be delivered now is retried later."""
         for some in mail.by_target(parcels):
             mail.deliver(self._network, self._store, some)
 
     def _fetch(self, looks: Iterable[Look]) -> None:
-        """Bring in the mail that completes working sets here; then they are looked at again."""
+        """Fetch mail that completes working sets here; then the stations are examined again."""
         for seen in looks:
             if not seen.fetch:
                 continue
@@ -358,7 +359,7 @@ class _Steps:
     # --- later ---
 
     def _ship_late(self) -> int:
-        """Ship what was left until its time; what someone has moved or changed meanwhile is theirs."""
+        """Ship messages that were scheduled; those that someone moved or changed meanwhile are left alone."""
         due = self._store.read(lambda tx: tx.timers.next_due(TIMER))
         if due is None or due > self._store.session.clock():
             return 0
@@ -377,7 +378,8 @@ class _Steps:
         return count
 
     def _ship_one_late(self, tx: Transaction, timer: Timer, form: Edition | None) -> Parcel | None:
-        """None if it is not to be shipped any more, or cannot be: then an error message says why."""
+        """Ship a scheduled message; None if it should not be shipped any more, or if that fails, which puts an error
+        message."""
         tx.timers.remove(timer)
         station, to, procedure = (timer.payload[name] for name in ("station", "to", "procedure"))
         stored = tx.messages.find(timer.payload["message"])
@@ -403,7 +405,7 @@ class _Steps:
 
 
 def _unseen(desk: Desk, tx: Transaction) -> tuple[int, int]:
-    """How many messages of a station were not looked at, and up to which position its mail was."""
+    """How many messages of a station were not examined, and the position in its mail."""
     kept = tx.working_sets.named(desk.station)
     own, mail = (0, 0) if kept is None or kept.edition != desk.edition else (kept.own, kept.mail)
     return _behind(database(desk.station), own, tx), mail

@@ -7,7 +7,7 @@
         Response: "Sorry, on holiday till Aug. 30, see Oscar"
       destination cp0_holiday on pre_holiday copy 0 ship ?pre_holiday.From
 
-One statement or field a line; how far it stands from the margin does not matter.
+One statement or field per line; indentation does not matter.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _SHAPES = {
 
 
 def procedures(rows: Iterable[Row]) -> list[Procedure]:
-    """The procedures of a file, from its lines that are not about types; comments are gone."""
+    """The procedures in a file's lines, without those about types and without comments."""
     readers: list[_Reader] = []
     for position, row in rows:
         if row.split()[0] == "procedure":
@@ -92,7 +92,7 @@ def _matched(pattern: re.Pattern[str], row: str, word: str, position: Position) 
 
 
 class _Reader:
-    """One procedure, line by line."""
+    """Parses one procedure, line by line."""
 
     def __init__(self, procedure: Procedure) -> None:
         self.procedure = procedure
@@ -183,7 +183,7 @@ def _written(name: str, text: str, position: Position) -> Written:
 
 
 def expression(written: str, position: Position) -> Expression:
-    """A value: in quotes, a reference, a call; anything else is the text itself."""
+    """A value: quoted, a reference, or a call; anything else is the text itself."""
     text = written.strip()
     if not (text.startswith('"') or _REFERENCE.match(text) or _CALL.match(text)):
         if text.startswith("?"):

@@ -1,4 +1,4 @@
-"""The order of actions: a value comes after the updated values that it is made of."""
+"""The order of actions: a value is computed after the new values that it uses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Place = tuple[str, str]  # a sketch and a field of its message
 
 
 def ordered(procedure: Procedure, forms: Mapping[str, Form]) -> list[tuple[str, Written]]:
-    """What actions write, each behind all that it is made of; as it was written where nothing else is asked."""
+    """The written values in dependency order; otherwise in source order."""
     needs = _needs(procedure, forms)
     order: list[tuple[str, Written]] = []
     done: set[Place] = set()
@@ -26,7 +26,7 @@ def ordered(procedure: Procedure, forms: Mapping[str, Form]) -> list[tuple[str, 
 
 
 def cycle(procedure: Procedure, forms: Mapping[str, Form]) -> tuple[Position, str] | None:
-    """Values that are made of one another, if there are such."""
+    """A cycle of values, if there is one."""
     needs = _needs(procedure, forms)
     places = {(action.sketch, line.field): line.position for action in procedure.actions for line in action.lines}
     left = dict(needs)
@@ -46,7 +46,7 @@ def cycle(procedure: Procedure, forms: Mapping[str, Form]) -> tuple[Position, st
 
 
 def _needs(procedure: Procedure, forms: Mapping[str, Form]) -> dict[Place, set[Place]]:
-    """By what is written: the other writings that must come before it."""
+    """By written value: the others that must come before it."""
     written = [(action.sketch, line) for action in procedure.actions for line in action.lines]
     known = {(sketch, line.field) for sketch, line in written}
     needed: dict[Place, set[Place]] = {}
@@ -58,7 +58,7 @@ def _needs(procedure: Procedure, forms: Mapping[str, Form]) -> dict[Place, set[P
 
 
 def _behind(reference: Reference, procedure: Procedure, forms: Mapping[str, Form]) -> list[Place]:
-    """What an updated value depends on: itself, and if a function makes it, every field of its message."""
+    """The dependencies of a new value: itself, and if a function computes it, every field of its message."""
     form = forms.get(procedure.type_of(reference.sketch) or "")
     field = None if form is None else form.field(reference.field)
     if form is not None and field is not None and field.registered is not None:

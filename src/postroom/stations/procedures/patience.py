@@ -1,4 +1,4 @@
-"""Working sets whose functions are slow are worked out beside all others, one at a time.
+"""Working sets with slow functions are evaluated in the background, one at a time.
 
 Only their own stations wait for them: the messages of a station are handled in order.
 """
@@ -25,7 +25,7 @@ class _Begun(NamedTuple):
 
 
 class Patience:
-    """The sets that stations wait for."""
+    """The slow sets."""
 
     def __init__(self) -> None:
         self._begun: dict[str, _Begun] = {}  # by station
@@ -35,11 +35,11 @@ class Patience:
 
     @property
     def busy(self) -> set[str]:
-        """The stations that wait."""
+        """The stations with a slow set."""
         return {station for station, begun in self._begun.items() if not begun.coming.done()}
 
     def begin(self, seen: Look, working: WorkingSet, work: Work) -> None:
-        """Work a set out, however long it takes. A thread that hangs with its job does not keep the process."""
+        """Evaluate a set in the background. A hanging thread does not keep the process alive."""
         coming: Future[Mapping[int, Outcome]] = Future()
         self._begun[seen.desk.station] = _Begun(_identity(seen, working), working.keys, coming)
         self._todo.put((work, coming))
@@ -56,7 +56,7 @@ class Patience:
                 coming.set_exception(error)
 
     def give(self, looks: Sequence[Look]) -> None:
-        """Give sets their outcomes that were worked out meanwhile; if a station has another set now, they are void."""
+        """Give sets their background outcomes; an outcome for a set that has changed is dropped."""
         for seen in looks:
             known = self._begun.pop(seen.desk.station, None)
             if known is None:
@@ -67,7 +67,7 @@ class Patience:
                     (working.outcome,) = known.coming.result().values()
 
     def pause(self) -> bool:
-        """Wait a moment for the sets that are under way; False if there are none."""
+        """Wait a moment for running sets; False if there are none."""
         for station in self._ready & self._begun.keys():
             del self._begun[station]  # the station has other messages now, or is on a node that does not answer
         under_way = [begun.coming for begun in self._begun.values() if not begun.coming.done()]
@@ -77,7 +77,7 @@ class Patience:
         return bool(self._begun)
 
     def forget(self, stations: Mapping[str, str]) -> None:
-        """Stations that are no more, or have no procedures any more."""
+        """Forget stations that were removed or have no procedures."""
         for station in self._begun.keys() - stations.keys():
             del self._begun[station]
 

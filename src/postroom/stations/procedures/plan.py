@@ -1,4 +1,4 @@
-"""Plans: what a sketch selects, how sketches are joined, and the search from each sketch to the others.
+"""Plans: conditions of sketches, joins, and the search order from each sketch to the others.
 
 Equalities are looked up. Candidates are stored by the values of their compared fields (a *slot*). Equality is
 transitive: with a = b and b = c, c is found by a.
@@ -40,13 +40,13 @@ _COMPARED: Mapping[str, Callable[[str, str], bool]] = {
 
 
 def joined(values: Sequence[str]) -> str:
-    """Several values as one, by which candidates are kept; a long one by its beginning."""
+    """Several values as one lookup key; long ones are shortened."""
     value = values[0] if len(values) == 1 else APART.join(values)
     return value if len(value) < INDEXED_CHARS_MAX else indexed(value)
 
 
 def value_at(places: Sequence[int], values: Sequence[str]) -> str:
-    """The values that a slot compares, joined into one."""
+    """The lookup key of a slot."""
     if len(places) != 1:
         return joined([values[place] for place in places])
     value = values[places[0]]
@@ -54,12 +54,12 @@ def value_at(places: Sequence[int], values: Sequence[str]) -> str:
 
 
 def compare(ours: str, sign: str, theirs: str) -> bool:
-    """Of two values in the one order of all values."""
+    """Compare two sortable texts."""
     return _COMPARED[sign](ours, theirs)
 
 
 class Check(NamedTuple):
-    """A value of one sketch against a value of another that is bound already."""
+    """A comparison of a sketch's value with a bound value of another."""
 
     ours: int  # which of the compared fields
     sign: str
@@ -68,7 +68,7 @@ class Check(NamedTuple):
 
 
 class Find(NamedTuple):
-    """A step of a search: the sketch to fill next, where its candidates are, and what they must agree with."""
+    """A step of a search: the next sketch, the slot of its candidates, and the checks."""
 
     sketch: int
     slot: int
@@ -80,7 +80,7 @@ class Find(NamedTuple):
 
 @dataclass(frozen=True)
 class Picked:
-    """A precondition, as messages are tested by it."""
+    """A compiled precondition."""
 
     name: str
     type: str
@@ -92,11 +92,11 @@ class Picked:
 
     @cached_property
     def takes_all(self) -> bool:
-        """Whether every message of the type is selected."""
+        """Whether it selects every message of the type."""
         return not (self.conditions or self.relations or self.refused) and self.stations is None
 
     def selects(self, fields: Mapping[str, Any], origins: frozenset[str]) -> bool:
-        """Selection first, then the origin."""
+        """Whether a message matches: conditions first, then the origin."""
         for name, kind, wanted in self.conditions:
             if not any_holds(wanted, scalars(kind, fields.get(name))):
                 return False
@@ -107,7 +107,7 @@ class Picked:
         return self.refused.isdisjoint(origins) and (self.stations is None or not self.stations.isdisjoint(origins))
 
     def values(self, fields: Mapping[str, Any]) -> tuple[str, ...] | None:
-        """What joins compare; None if one of these fields is empty: then nothing agrees with it."""
+        """The values for joins; None if a joined field is empty, because it matches nothing."""
         values = []
         for name, kind in self.compared:
             given = fields.get(name)
@@ -125,7 +125,7 @@ def _value(fields: Mapping[str, Any], name: str, kind: Kind) -> str | None:
 
 @lru_cache(maxsize=100_000, typed=True)
 def _keyed(kind: Kind, given: Any) -> str | None:
-    """A value in the one order of all values; those that join messages come several times."""
+    """A sortable text of a value; cached, because joined values repeat."""
     if kind is Kind.INT and type(given) is int:
         return sortable(kind, given)
     if kind is Kind.DECIMAL and type(given) is str:
@@ -138,7 +138,7 @@ def _keyed(kind: Kind, given: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Plan:
-    """A procedure, ready to run."""
+    """A compiled procedure."""
 
     procedure: Procedure
     sketches: tuple[Picked, ...]
@@ -157,17 +157,18 @@ class Plan:
 
     @cached_property
     def weight(self) -> int:
-        """What it adds to a chain: who makes two of one counts for six, so that no chain makes more than some 2**17."""
+        """Its weight in a chain: a procedure that makes two messages of one counts six, which limits growth to about
+        2**17."""
         return max(1, ceil(6 * log2(1 + self.new_messages / len(self.sketches))))
 
     @cached_property
     def slot_places(self) -> tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]:
-        """Of each sketch: its slots by name, and which of the compared values each is about."""
+        """For each sketch: its slots by name, and the positions of their values."""
         return tuple(tuple(zip(*both, strict=True)) for both in zip(self.slot_names, self.slots, strict=True))
 
     @cached_property
     def own_probes(self) -> tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]:
-        """From each sketch: the slots that its own values lead to, and which of them."""
+        """For each sketch: the slots reached from its own values, and their positions."""
         return tuple(
             tuple(
                 (find.name, tuple(place for _, place in find.probe))
@@ -178,7 +179,7 @@ class Plan:
         )
 
     def goals(self, where: tuple[str | None, ...]) -> Goals:
-        """Where messages go, by what destinations say; most sets of a procedure go the same ways."""
+        """The goals for destinations; cached, because most sets of a procedure have the same."""
         known: dict[tuple[str | None, ...], Goals] = self.__dict__.setdefault("_goals", {})
         where_to = known.get(where)
         if where_to is None:
@@ -189,7 +190,7 @@ class Plan:
 
 
 def planned(procedure: Procedure, forms: Mapping[str, Form]) -> Plan:
-    """A procedure that has passed its checks."""
+    """Compile a checked procedure."""
     joins = _Joins(procedure, forms)
     picked = tuple(_picked(procedure, forms, number, joins) for number in range(len(procedure.preconditions)))
     slots: list[list[tuple[int, ...]]] = [[] for _ in picked]
@@ -242,7 +243,7 @@ TURNED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 class _Joins:
-    """The comparisons between sketches, and the classes of fields that are equal by them."""
+    """The comparisons between sketches, and the classes of equal fields."""
 
     def __init__(self, procedure: Procedure, forms: Mapping[str, Form]) -> None:
         self._procedure = procedure.name
@@ -259,7 +260,7 @@ class _Joins:
         self._classes = self._equal()
 
     def _place(self, sketch: int, name: str) -> int:
-        """The number of a field among those of its sketch that are compared."""
+        """The index of a compared field in its sketch."""
         known = self.fields[sketch]
         if name not in known:
             field = self._forms[sketch].field(name)
@@ -268,7 +269,7 @@ class _Joins:
         return list(known).index(name)
 
     def _equal(self) -> dict[tuple[int, int], int]:
-        """By sketch and field: the class of values that are equal."""
+        """The class of equal values for each sketch and field."""
         roots_of = {
             (sketch, place): (sketch, place)
             for sketch in range(len(self._names))
@@ -287,7 +288,7 @@ class _Joins:
         return {field: roots.index(root(field)) for field in roots_of}
 
     def search(self, start: int, slots: list[list[tuple[int, ...]]]) -> tuple[Find, ...]:
-        """The way from one sketch to all others: next comes what is looked up by most values."""
+        """The search order from one sketch: next is the one with most bound values."""
         bound, way = [start], []
         while len(bound) < len(self._names):
             left = [sketch for sketch in range(len(self._names)) if sketch not in bound]
@@ -312,7 +313,7 @@ class _Joins:
         return f"{self._procedure}.{self._names[sketch]}.{slot}"
 
     def _keys(self, sketch: int, bound: Sequence[int]) -> dict[int, tuple[int, int]]:
-        """The fields of a sketch that equal something bound, and what that is."""
+        """The fields of a sketch that equal something bound, and what."""
         keys = {}
         for place in range(len(self.fields[sketch])):
             own = self._classes[sketch, place]
@@ -345,7 +346,7 @@ class _Joins:
 
 
 class Selected(NamedTuple):
-    """A sketch that a message fits, and what joins compare of it."""
+    """A sketch that a message matches, with its values for joins."""
 
     plan: int  # among the plans of the station
     sketch: int
@@ -354,19 +355,19 @@ class Selected(NamedTuple):
 
 @dataclass(frozen=True)
 class Desk:
-    """The procedures of a station in the order in which a message is offered to them."""
+    """The procedures of a station in the order in which they get a message."""
 
     station: str
     plans: tuple[Plan, ...]
     edition: str  # what they are, in short: another one has other candidates
 
     def wants(self, type: str, handled: Sequence[str]) -> Sequence[tuple[int, int, Picked]]:
-        """The sketches of a type. What a procedure has left it has dealt with: it is not offered to it again."""
+        """The sketches of a type. A procedure does not get messages that it has left itself."""
         wanted = self._by_type.get(type, ())
         return [sketch for sketch in wanted if self.plans[sketch[0]].name not in handled] if handled else wanted
 
     def only_sketch(self, type: str) -> tuple[int, int] | None:
-        """The plan and sketch of a type, if there is one only: then a candidate's values are all there is of it."""
+        """The plan and sketch of a type if there is exactly one: then a candidate's values are enough."""
         wanted = self._by_type.get(type, ())
         return wanted[0][:2] if len(wanted) == 1 else None
 
@@ -380,7 +381,7 @@ class Desk:
 
 
 def selected(wanted: Sequence[tuple[int, int, Picked]], body: str, origins: frozenset[str]) -> list[Selected]:
-    """Those of the sketches that a message fits."""
+    """The sketches that a message matches."""
     fields, _ = _decode(body)  # it is ours, so there is nothing before it or behind
     fits = []
     for number, place, picked in wanted:

@@ -1,4 +1,4 @@
-"""The search for complete working sets: from a message to partners by their values, oldest first."""
+"""The search for complete working sets: from a message to partners by value, oldest first."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _FEW = 8  # candidates that are passed over as fast as the place of the first is
 
 
 class TooManyTries(Exception):
-    """A message was compared with more candidates than anyone would wait for."""
+    """A message was compared with too many candidates."""
 
 
 @dataclass
 class Memory:
-    """The candidates of a station during a step: those in the store, as they are asked for, and the new ones."""
+    """The candidates of a station during a step: stored ones, read on demand, and new ones."""
 
     desk: Desk
     look_up: LookUp | None  # None if there are none in the store
@@ -38,12 +38,12 @@ class Memory:
     tries: int = 0  # candidates that were compared
 
     def know(self, slot: str, values: Iterable[str], candidates: Mapping[str, Sequence[Candidate]]) -> None:
-        """All candidates of a slot with any of these values, which someone has looked up for us."""
+        """Add all stored candidates of a slot with any of these values, looked up before."""
         for value in values:
             self._keep((slot, value), candidates.get(value, ()), is_all=True)
 
     def add(self, chosen: Selected, candidate: Candidate) -> None:
-        """A message has come that fits a sketch: it is found by each of the slots that lead there."""
+        """Add a new message for a sketch to each of its slots."""
         self.added.append((chosen, candidate))
         number, sketch, values = chosen
         for name, places in self.desk.plans[number].slot_places[sketch]:
@@ -55,7 +55,7 @@ class Memory:
                 others.append(candidate)
 
     def is_empty(self, slot: str, value: str) -> bool:
-        """Whether there is surely nobody."""
+        """Whether there are certainly no candidates."""
         if value in self._added[slot]:
             return False
         if self.look_up is None:
@@ -64,7 +64,7 @@ class Memory:
         return known is not None and known.is_all and not known.here
 
     def candidates(self, slot: str, value: str) -> Iterable[Candidate]:
-        """Those of a slot and value, the oldest first; some may be gone."""
+        """The candidates for a slot and value, oldest first; some may be gone."""
         some = self._added[slot].get(value, ())
         added: Iterable[Candidate] = some
         if len(some) > _FEW and self.gone:
@@ -74,7 +74,7 @@ class Memory:
         return chain(self._in_store((slot, value), self.look_up), added)
 
     def _first(self, key: tuple[str, str, bool], some: Sequence[Candidate]) -> int:
-        """Where to begin: the oldest are taken first, and need not be passed over again and again."""
+        """The start position: older candidates that were used need not be skipped again."""
         at = self._passed.get(key, 0)
         while at < len(some) and some[at].message in self.gone:
             at += 1
@@ -104,7 +104,7 @@ class Memory:
 
 
 class _Known(NamedTuple):
-    """What is known of the store's candidates of one slot and value: those up to a turn."""
+    """The known part of the stored candidates of a slot and value."""
 
     here: list[Candidate]
     until: int
@@ -115,14 +115,14 @@ _NOTHING = _Known([], 0, False)
 
 
 def probes(plan: Plan, chosen: Selected) -> Iterator[tuple[str, str]]:
-    """The slots and values that a message leads to by itself."""
+    """The slots and values to look up for a message."""
     values = chosen.values
     for slot, places in plan.own_probes[chosen.sketch]:
         yield slot, value_at(places, values)
 
 
 def rows(plan: Plan, sketch: int, candidate: Candidate) -> list[Candidate]:
-    """A candidate as the store keeps it: once for each slot."""
+    """The stored rows of a candidate: one for each slot."""
     values = candidate.values
     return [candidate._replace(slot=name, value=value_at(places, values)) for name, places in plan.slot_places[sketch]]
 
@@ -130,7 +130,7 @@ def rows(plan: Plan, sketch: int, candidate: Candidate) -> list[Candidate]:
 def complete(plan: Plan, chosen: Selected, first: Candidate, memory: Memory) -> dict[int, Candidate] | None:
     """The working set that a message completes, by sketch; None if it has to wait.
 
-    Of several sets it is the one whose messages are the oldest, in the order in which the search asks for them.
+    Of several sets it is the one with the oldest messages, in search order.
     """
     way = plan.searches[chosen.sketch]
     bound = {chosen.sketch: first}
@@ -145,7 +145,7 @@ def complete(plan: Plan, chosen: Selected, first: Candidate, memory: Memory) -> 
 def _fill(
     memory: Memory, way: Sequence[Find], place: int, value: str, bound: dict[int, Candidate], tries_max: int
 ) -> bool:
-    """Find partners from one place of the way on, among those with a value."""
+    """Find partners from a step of the search order on, among those with a value."""
     find, gone = way[place], memory.gone
     is_sure = find.is_sure and len(value) < INDEXED_CHARS_MAX
     for candidate in memory.candidates(find.name, value):
@@ -164,7 +164,7 @@ def _fill(
 
 
 def probe(find: Find, bound: Mapping[int, Candidate]) -> str:
-    """The value by which the next candidates are looked up."""
+    """The lookup key of the next candidates."""
     if len(find.probe) == 1:  # as most are
         ((sketch, place),) = find.probe
         return value_at((place,), bound[sketch].values)
@@ -172,7 +172,7 @@ def probe(find: Find, bound: Mapping[int, Candidate]) -> str:
 
 
 def fits(find: Find, candidate: Candidate, bound: Mapping[int, Candidate]) -> bool:
-    """One message does not match two sketches of a working set."""
+    """Whether a candidate fits; a message cannot fill two sketches of a set."""
     for other in bound.values():
         if other.message == candidate.message:
             return False

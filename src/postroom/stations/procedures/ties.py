@@ -1,8 +1,8 @@
 """Procedures and spheres, also at a node whose store does not have the spheres' tokens.
 
-There, two stores take part. Before the step commits, the control node notes that the sphere has reached the node, and
-counts votes. The commit of the step notes what was made. An undo asks every node that is noted, and a node that was
-asked refuses to note more. So everything that was made is known, wherever a crash happens.
+Then two stores take part. Before the step commits, the control node records that the sphere has reached the node, and
+votes. The step's commit records what was made. An undo asks every recorded node, which then refuses further records. So
+everything that was made is known after any crash.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from postroom.store.tables.spheres import ACTIVE, COMMITTED, COMMITTING, MACHINE
 
 
 def spheres_of(tx: Transaction, sets: Iterable[WorkingSet]) -> tuple[dict[int, str], dict[str, str]]:
-    """By message, the sphere that undoes what is made of it; and by sphere, why a procedure votes against it."""
+    """By message, the sphere that undoes its effects; and by sphere, why a procedure votes against it."""
     bound: dict[int, str] = {}
     votes: dict[str, str] = {}
     for working in sets:
@@ -40,14 +40,14 @@ def spheres_of(tx: Transaction, sets: Iterable[WorkingSet]) -> tuple[dict[int, s
 
 
 class Ties(NamedTuple):
-    """What the control node says of the spheres of a step at another node."""
+    """What the control node knows of the spheres of a step at another node."""
 
     bound: Mapping[int, str]  # by message, the sphere that undoes what is made of it
     failed: Collection[str]  # what is made in these disappears at once
 
 
 def announce(control: Store, node: str, looks: Sequence[Look]) -> Ties:
-    """Note at the control node that spheres have come to a node, before anything is made there; and vote."""
+    """Record at the control node that spheres have reached a node, before anything is made there; and vote."""
     sets = [working for look in looks for working in look.fired]
     if not any(IN_SPHERE in stored.properties for working in sets for stored in working.stored.values()):
         return Ties({}, ())
@@ -76,7 +76,7 @@ def _announced(tx: Transaction, id: str, node: str, vote: str | None) -> str | N
 
 
 def processed(control: Store, ties: Ties) -> None:
-    """Tell the control node that procedures are done with messages; a sphere may wait for that."""
+    """Report to the control node that procedures have processed messages, which a sphere may wait for."""
 
     def work(tx: Transaction) -> None:
         if tx.spheres.processed(ties.bound):
@@ -87,7 +87,7 @@ def processed(control: Store, ties: Ties) -> None:
 
 
 class FatesAfar:
-    """As ``Fates``, at a node that has not the tokens: its rows for spheres are locked before queues."""
+    """Like ``Fates``, at a node without the tokens: its rows for spheres are locked before queues."""
 
     def __init__(self, tx: Transaction, ties: Ties) -> None:
         self._tx = tx
@@ -95,7 +95,7 @@ class FatesAfar:
         self._failed = {id for id in spheres if id in ties.failed or tx.afar.reach(id)}
 
     def bind(self, made: Sequence[Made], withdraw: Withdraw) -> None:
-        """Note what was made; in a sphere that has failed meanwhile it disappears again."""
+        """Record new messages; in a failed sphere, withdraw them."""
         alive = [message for message in made if message.sphere not in self._failed]
         self._tx.afar.note([MadeAfar(new.sphere, new.key, new.queue.name, new.maker) for new in alive])
         for message in made:
@@ -104,11 +104,11 @@ class FatesAfar:
                 withdraw(self._tx, message.queue, stored)
 
     def vote(self, sphere: str, reason: str, queues: Mapping[str, Queue] | None = None) -> None:
-        """Votes were heard by the control node."""
+        """Does nothing: the control node has the votes already."""
 
 
 def forget(control: Store, store: Store) -> None:
-    """Forget at a node the spheres that are committed, and those that the control node has forgotten."""
+    """At a node, forget spheres that are committed or unknown at the control node."""
     after = ""
     while some := store.read(partial(_reached, after)):
         after = some[-1]

@@ -1,4 +1,4 @@
-"""A dry run: what proposed procedures would do with all that their stations hold now. Nothing is changed."""
+"""A dry run: what proposed procedures would do with the current messages of their stations. Changes nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from postroom.store.kernel.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """A working set that would be complete, and what would happen to its messages."""
+    """A working set that would be complete, with its effects."""
 
     key: str  # of the message that completes it
     queue: str  # its station
@@ -42,7 +42,7 @@ def tried(
     since: datetime | None,
     evaluate: Evaluate,
 ) -> Iterator[Handled]:
-    """Every working set that would be complete, station by station, in the order of their coming."""
+    """Every working set that would be complete, station by station in arrival order."""
     homes = network.stations()
     after = begins(since)
     for desk in desks([KeptProcedure(procedure, True, None, 0) for procedure in procedures], forms).values():

@@ -1,4 +1,4 @@
-"""From complete working sets to what they lead to: their messages are packed up, worked on, and their goals checked."""
+"""From complete working sets to outcomes: prepares messages, evaluates, and checks destinations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Used(NamedTuple):
 
 
 def forms_of(forms: Forms, sets: Sequence[WorkingSet], tx: Transaction) -> Used:
-    """Read at the control node."""
+    """Read the forms at the control node."""
     versions = {_version(working, sketch) for working in sets for sketch in working.plan.used}
     types = {new.type for working in sets for new in working.plan.procedure.creations}
     made_with = {version: forms.at(tx, *version).form for version in versions}
@@ -37,12 +37,12 @@ def forms_of(forms: Forms, sets: Sequence[WorkingSet], tx: Transaction) -> Used:
 
 
 def work_out(sets: Sequence[WorkingSet], forms: Used, homes: Mapping[str, str], now: int, evaluate: Evaluate) -> None:
-    """Give every set its outcome."""
+    """Evaluate every set."""
     conclude(sets, evaluate(*prepared(sets, forms, now)), homes)
 
 
 def prepared(sets: Sequence[WorkingSet], forms: Used, now: int, *, bodies: bool = True) -> tuple[Bench, list[Complete]]:
-    """What sets are worked on with, and the sets as they travel: with bodies, or with keys for executors."""
+    """The inputs of an evaluation, and the sets with bodies, or with keys for executors."""
     pieces = [_complete(number, working, now, bodies) for number, working in enumerate(sets)]
     plans = {working.plan.name: working.plan for working in sets}
     known = [*forms.made_with.values(), *(edition.form for edition in forms.present.values())]
@@ -50,7 +50,7 @@ def prepared(sets: Sequence[WorkingSet], forms: Used, now: int, *, bodies: bool 
 
 
 def conclude(sets: Sequence[WorkingSet], outcomes: Mapping[int, Outcome], homes: Mapping[str, str]) -> None:
-    """Give every set its outcome, unless it is to go where nothing can go."""
+    """Give every set its outcome, or an error if its destination is impossible."""
     known: dict[int, Outcome | None] = {}  # by goals, which many sets have in common
     for number, working in enumerate(sets):
         working.outcome = outcomes[number]
@@ -79,7 +79,7 @@ def _version(working: WorkingSet, sketch: int) -> tuple[str, int]:
 
 
 def _misdirected(working: WorkingSet, homes: Mapping[str, str]) -> Outcome | None:
-    """What becomes of a set that is to go where nothing can go."""
+    """The error for a set with an impossible destination."""
     for goal in working.goals.values():
         if goal.operation is Operation.SHIP and goal.where not in homes:
             return Outcome(code=StationUnknown.code, why=unknown_station(goal.where, homes))

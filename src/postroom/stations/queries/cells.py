@@ -1,4 +1,4 @@
-"""The cells of SQL tables as JSON, and back: what JSON has no value for is an object with the name of its kind."""
+"""The cells of SQL tables as JSON, and back: other values are objects with the name of their kind."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def packed(cell: Any) -> Any:
-    """As JSON has it. Values of kinds that are not named here become text.
+    """A cell as JSON. Values of unknown kinds become text.
 
     >>> packed([Decimal("1.20"), date(2026, 1, 31), None])
     [{'decimal': '1.20'}, {'date': '2026-01-31'}, None]
@@ -36,7 +36,7 @@ def packed(cell: Any) -> Any:
 
 
 def unpacked(packed_cell: Any) -> Any:
-    """The value again.
+    """A cell from JSON.
 
     >>> unpacked(packed((Decimal("1.20"), {"a": [1]})))
     (Decimal('1.20'), {'a': [1]})
@@ -61,5 +61,5 @@ _UNPACKED: dict[str, Callable[[Any], Any]] = {
 
 
 def _key(value: Any) -> Any:
-    """A key of a map: arrays are tuples there."""
+    """A key of a map: arrays become tuples."""
     return tuple(map(_key, value)) if isinstance(value, list) else value

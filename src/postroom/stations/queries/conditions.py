@@ -1,7 +1,7 @@
-"""Conditions of a query by example: what is written into a field of a sketch, and which values it means.
+"""Conditions of a query by example: the text in a field of a sketch, and the values that it matches.
 
-``>10``, ``<> "rm 211"``, ``1981-08-01..1981-08-31``, ``off*``, ``Fausto``; several of them mean any, as in
-``"office*" "distributed*"``.
+``>10``, ``<> "rm 211"``, ``1981-08-01..1981-08-31``, ``off*``, ``Fausto``; several of them mean any, as in ``"office*"
+"distributed*"``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ EMPTY, FILLED = "empty", "filled"  # what is written = "" and <> "": an empty te
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A value lies within bounds, or looks like a pattern."""
+    """A range or a pattern."""
 
     sign: str  # a comparison, ".." for a range, "~" for a pattern, EMPTY, FILLED
     value: Scalar
@@ -59,12 +59,12 @@ class Condition:
 
     @property
     def closed(self) -> bool:
-        """Whether all that lies within the bounds satisfies it."""
+        """Whether everything within the bounds satisfies it."""
         return self.sign in ("=", "..", "<=", ">=")
 
     @property
     def bounds(self) -> tuple[str, str]:
-        """In the order of values: nothing before the first and behind the second satisfies it."""
+        """Sortable lower and upper bounds of all matching values."""
         if self.sign == "~":
             known = _WILD.split(str(self.value), maxsplit=1)[0]
             return known, known + HIGHEST
@@ -94,14 +94,14 @@ Sketch = Mapping[str, tuple[Condition, ...]]
 
 
 class Place(Position):
-    """A place in what is written into a field; ``file`` is the field."""
+    """A place in the text of a field; ``file`` is the field."""
 
     def __str__(self) -> str:
         return f"field {self.file}" if self.column == 1 else f"field {self.file}, character {self.column}"
 
 
 def sketch(form: Form, given: Mapping[str, str | Scalar]) -> dict[str, tuple[Condition, ...]]:
-    """The conditions of a partly filled form; raises with the place in the text that is none."""
+    """The conditions in a partly filled form; raises with the place of a syntax error."""
     conditions_of = {}
     for name, condition_text in given.items():
         field = form.field(name)
@@ -117,7 +117,7 @@ def sketch(form: Form, given: Mapping[str, str | Scalar]) -> dict[str, tuple[Con
 def drawn(form: Form, text: str, file: str) -> tuple[dict[str, str], Piece | None]:
     """The conditions of a drawn form as they are written, and the line above it.
 
-    What is no condition is refused with its place. A backslash has a meaning of its own here.
+    Raises with the place of a syntax error. A backslash has its own meaning here.
     """
     drawing = form.drawing(text, file)
     given: dict[str, str] = {}
@@ -133,7 +133,7 @@ def drawn(form: Form, text: str, file: str) -> tuple[dict[str, str], Piece | Non
 
 
 def _place(pieces: Sequence[Piece], at: int) -> tuple[int, int]:
-    """Line and column of a character of what stands in several rows."""
+    """Line and column of a character in text that spans rows."""
     for piece in pieces[:-1]:
         if at <= len(piece.said):
             return piece.line, piece.column + at
@@ -142,14 +142,14 @@ def _place(pieces: Sequence[Piece], at: int) -> tuple[int, int]:
 
 
 def any_holds(conditions: Sequence[Condition], values: Sequence[Scalar]) -> bool:
-    """Whether a field satisfies what is asked of it: a list by one of its values, an empty one only that it is so."""
+    """Whether a field satisfies its conditions: a list by any of its values."""
     if not values:
         return any(condition.sign == EMPTY for condition in conditions)
     return any(condition.holds(value) for condition in conditions for value in values)
 
 
 def parse(field: FormField, text: str) -> tuple[Condition, ...]:
-    """What stands in one field of a sketch. A text without quotes and signs is one value, blanks and all."""
+    """Parse the text in one field of a sketch. Without quotes and operators it is one value, blanks included."""
     if len(text) > CONDITION_CHARS_MAX:
         _fail(field.name, CONDITION_CHARS_MAX, f"more than {CONDITION_CHARS_MAX} characters", "condition-size")
     if not in_xml(text):
@@ -188,7 +188,7 @@ def _condition(field: FormField, match: re.Match[str]) -> Condition:
 
 
 def _ends(match: re.Match[str]) -> tuple[str, str | None, bool]:
-    """A value, or both ends of a range; and whether it stood in quotes."""
+    """A value, or both ends of a range; and whether it was quoted."""
     if match["quoted"] is not None:
         until = match["last"] if match["until"] is None else unquoted(match["until"])
         return unquoted(match["quoted"]), until, True
@@ -200,7 +200,7 @@ def _ends(match: re.Match[str]) -> tuple[str, str | None, bool]:
 
 
 def _value(field: FormField, text: str, column: int) -> Scalar:
-    """A value of the field's kind: comparisons are typed."""
+    """A value of the field's kind, because comparisons are typed."""
     try:
         one = MessageType("sketch", (Field(field.name, field.kind),))
         value = one.value(field.name, exact(field.kind, text))

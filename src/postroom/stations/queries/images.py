@@ -1,4 +1,4 @@
-"""Images: what a query found. Temporary and read-only; the messages stay where they are."""
+"""Images: the results of a query. Temporary and read-only; the messages stay where they are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A message as it was, and the station or mailbox where it was found."""
+    """A message as it was, and its station or mailbox."""
 
     key: str
     place: str
@@ -96,22 +96,22 @@ class Answer(Sequence[Image]):
         return Table("messages", {**about, **fields})
 
     def arrow(self) -> pyarrow.Table:
-        """The same as a table of Arrow."""
+        """As an Arrow table."""
         return self.table().arrow()
 
     def pandas(self) -> pandas.DataFrame:
-        """The same as a frame of pandas."""
+        """As a pandas frame."""
         return self.table().pandas()
 
     def polars(self) -> Any:
-        """The same as a frame of Polars, if it is installed."""
+        """As a Polars frame, if it is installed."""
         return self.table().polars()
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
 
     def as_messages(self) -> dict[str, Any]:
-        """Of what was listed and not asked for."""
+        """The same without the number of a query, for a listing."""
         shape: dict[str, Any] = {"messages": [image.as_dict() for image in self]}
         return {**shape, "damaged": list(self.damaged)} if self.damaged else shape
 

@@ -1,6 +1,6 @@
-"""What one node answers to a query over nodes: one table of Arrow for all of them, wherever it is read.
+"""What one node answers to a query over nodes: the same columns however it is read.
 
-Nothing here knows of Spark: a query that looks up a few messages reads nodes where it is asked.
+Independent of Spark: a small query reads the nodes directly.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class NodeAnswer(NamedTuple):
-    """What nodes answer, by columns. Arrow, which takes long to load, has it only between Spark and us."""
+    """The answers of nodes, by column. Arrow, which is slow to import, is used only for exchange with Spark."""
 
     part: list[int]
     key: list[int]
@@ -37,7 +37,7 @@ class NodeAnswer(NamedTuple):
 
     @classmethod
     def together(cls, answers: Sequence[NodeAnswer]) -> NodeAnswer:
-        """The answers of several nodes as one."""
+        """Merge the answers of several nodes."""
         return cls(*([value for column in columns for value in column] for columns in zip(*answers, strict=True)))
 
 
@@ -50,7 +50,7 @@ class Part(NamedTuple):
 
 
 class Job(NamedTuple):
-    """What all tasks of a query are told."""
+    """The input for all tasks of a query."""
 
     parts: Sequence[Part]
     number: int
@@ -59,14 +59,14 @@ class Job(NamedTuple):
     whole: bool
 
     def packed(self) -> str:
-        """As the tasks of a job are told it: plain data, no program, and no URL, which may hold a password."""
+        """As text for the tasks: plain data without URLs, which may contain passwords."""
         stations = None if self.stations is None else sorted(self.stations)
         parts = [(part.node, part.place) for part in self.parts]
         return json.dumps([parts, self.number, self.plan.packed(), stations, self.whole])
 
     @classmethod
     def unpacked(cls, packed: str, urls: Sequence[str]) -> Job:
-        """What a task was told, with the URL of each part."""
+        """The input of a task, with the URL of each part."""
         parts, number, plan, stations, whole = json.loads(packed)
         wanted = None if stations is None else frozenset(stations)
         told = [Part(node, url, place) for (node, place), url in zip(parts, urls, strict=True)]
@@ -83,7 +83,7 @@ def read_part(
     whole: bool = True,
     most: int = END,
 ) -> NodeAnswer:
-    """The answer of one node; what went wrong there is an answer, too."""
+    """The answer of one node; an error there is an answer, too."""
     work = read_stations if part.place == STATIONS else read_mailboxes
     try:
         store = open_store(part.url, actor="query", create=False, reads_much=most == END)
@@ -110,7 +110,7 @@ def read_part(
 
 @cache
 def answer_schema() -> pyarrow.Schema:
-    """An answer as Arrow has it."""
+    """The Arrow schema of an answer."""
     import pyarrow
 
     text, number = pyarrow.string(), pyarrow.int32()
@@ -119,7 +119,7 @@ def answer_schema() -> pyarrow.Schema:
 
 
 def packed(answer: NodeAnswer) -> pyarrow.RecordBatch:
-    """An answer in one cell: Java would take each row apart and put it together."""
+    """An answer as one cell, because Java would convert each row."""
     import pyarrow
 
     from postroom.engine.spark.arrow import packed_rows, stream

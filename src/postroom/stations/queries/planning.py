@@ -1,4 +1,4 @@
-"""From a sketch to what a store is asked: which fields, by which kinds, and what a database can test by itself."""
+"""From a sketch to the request to a store: fields, kinds, and tests that a database can do."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def planned(tx: Transaction, edition: Edition, sketch: Sketch) -> Plan:
 
 
 def _steady(tx: Transaction, type: str) -> dict[str, set[str]]:
-    """The kinds that each field of a type has ever had; one with lists has more than one."""
+    """The kinds that each field of a type has ever had; a list counts as a further kind."""
     kinds_of: dict[str, set[str]] = {}
     for definition in tx.definitions.history(KIND, type):
         for name, kinds in _kinds(definition.body["text"], type):

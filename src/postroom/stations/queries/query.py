@@ -1,8 +1,8 @@
-"""A query over many stations: one number, one opening at every node, one Spark job that reads them all.
+"""A query over many stations: one number, opened once at every node, and read by one Spark job.
 
 The query is opened at each node in scope, then at the mailboxes, under a lease of the control node: so queries run
-everywhere in the order of their numbers. What each node had at that moment can be read until the query is closed, as
-often as Spark needs, so a task that is done again finds the same.
+everywhere in the order of their numbers. The state of each node at that moment can be read until the query is closed,
+so a repeated Spark task reads the same.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Scope(NamedTuple):
 
 @dataclass(frozen=True)
 class Question:
-    """What someone on a node asks the stations of a scope."""
+    """A query from a station to the stations of a scope."""
 
     network: Network
     node: str
@@ -77,15 +77,15 @@ class Question:
     progress: OnProgress | None = None
 
     def images(self) -> tuple[int, list[KeptImage], list[str]]:
-        """The query's number, what was found, and keys of what is damaged."""
+        """The query's number, the images, and keys of damaged messages."""
         return self._asked(lambda query, spark: (query.number, *query.read(spark, self.progress)))
 
     def count(self) -> tuple[int, int]:
-        """The query's number, and how many there are."""
+        """The query's number, and the count."""
         return self._asked(lambda query, spark: (query.number, query.count(spark, self.progress)))
 
     def _asked(self, work: Callable[[_Query, SparkSession | None], T]) -> T:
-        """A few look-ups in indexes, and few messages, need no Spark; whatever is more than that runs there."""
+        """Run a small query directly, any other on Spark."""
         if not 0 < self.timeout <= QUERY_SECONDS_MAX:
             why = f"more than 0 and at most {QUERY_SECONDS_MAX:.0f} seconds"
             raise ArgumentInvalid(argument="timeout", why=why)
@@ -119,13 +119,13 @@ class Question:
 
 
 def _is_narrow(network: Network, plan: Plan) -> bool:
-    """Whether an index leads to what is asked for: then a look at each node may cost less than a job of Spark."""
+    """Whether an index narrows the query, so that reading each node may cost less than a Spark job."""
     way = network.indexed_store(CONTROL).read(lambda tx: route(tx.field_index.of_type(plan.type), plan))
     return way is not None and all(span.low == span.high for span in way.spans)
 
 
 def _is_small(network: Network, scope: Scope) -> bool:
-    """Whether there are few messages in scope: then they are read sooner than a job of Spark is begun."""
+    """Whether there are few messages in scope, so that reading them is faster than starting a Spark job."""
     most, count = SCANNED_MAX, 0
     for node in (*scope.nodes, CONTROL):
         count += network.look(node, _held, NODE_SECONDS)
@@ -172,9 +172,9 @@ class _Query:
     # --- opening ---
 
     def open(self, again: Callable[[], Scope] | None = None) -> None:
-        """Have a number, be opened at every node and then at the mailboxes, before the next query begins.
+        """Get a number, and open at every node and then at the mailboxes, before the next query begins.
 
-        ``again`` tells the scope when there is a number: what is added later begins behind this query.
+        ``again`` returns the scope once there is a number: nodes added later are not part of this query.
         """
         self._begin()
         try:
@@ -203,7 +203,7 @@ class _Query:
                 time.sleep(0.005)
 
     def _open_node(self, node: str) -> None:
-        """Open the query at a node, and bring what is leaving it to the mailboxes: there the query finds it."""
+        """Open the query at a node, and deliver what is leaving it to the mailboxes, where the query finds it."""
 
         def work(tx: Transaction) -> list[Parcel]:
             tx.tracking.open(self.number, STATIONS, self.owner, self.seconds + NODE_SECONDS)
@@ -219,7 +219,7 @@ class _Query:
         self.network.ask(node, min(NODE_SECONDS, self._left()), call)
 
     def _open_mailboxes(self, tx: Transaction) -> list[Parcel]:
-        """Open it at the mailboxes; answers with what is on its way out of them to stations in scope."""
+        """Open it at the mailboxes; returns the mail on its way to stations in scope."""
         tx.tracking.check_numbered(self.number)
         tx.tracking.open(self.number, MAILBOXES, self.owner, self.seconds + NODE_SECONDS)
         tx.leases.release(_LEASE, self.fence)
@@ -233,7 +233,7 @@ class _Query:
     # --- reading ---
 
     def read(self, spark: SparkSession | None, progress: OnProgress | None) -> tuple[list[KeptImage], list[str]]:
-        """All that is in scope and matches: images, and keys of what is damaged."""
+        """Everything in scope that matches: images, and keys of damaged messages."""
         late = [kept(image) for image in self._met_nowhere()]
         answer = self._collect(spark, progress, whole=True)
         damaged = [key for key, is_damaged in zip(answer.key, answer.damaged, strict=True) if is_damaged]
@@ -249,12 +249,12 @@ class _Query:
         return images + late, [key_text(key) for key in damaged]
 
     def count(self, spark: SparkSession | None, progress: OnProgress | None) -> int:
-        """How many there are; every part says its number."""
+        """The number of matches; each part counts its own."""
         late = self._met_nowhere()
         return len(late) + sum(self._collect(spark, progress, whole=False).key)
 
     def _met_nowhere(self) -> list[Stored]:
-        """Mail that was on its way during the query, and reached its node after the query had read that node."""
+        """Mail in transit during the query that reached its node after the query had read it."""
         names = []
         for parcels in mail.by_target(self.undecided):
             done = mail.deliver(self.network, self.network.control, parcels)
@@ -282,7 +282,7 @@ class _Query:
         return answer
 
     def _looked_up(self, job: Job, progress: OnProgress | None) -> NodeAnswer:
-        """Read every node from here; raises if there is more than a few look-ups bring."""
+        """Read every node directly; raises if there is too much for that."""
 
         def look(index: int) -> NodeAnswer:
             part, whole = job.parts[index], job.whole
@@ -296,7 +296,7 @@ class _Query:
         return NodeAnswer.together(answers)
 
     def _run(self, spark: SparkSession, job: Job, progress: OnProgress | None) -> NodeAnswer:
-        """Run the job, and no longer than the query may take."""
+        """Run the job with the time limit of the query."""
         from pyspark.errors import PySparkException
 
         from postroom.engine.spark import jobs
@@ -332,7 +332,7 @@ class _Query:
         return answer
 
     def _name_the_silent(self) -> None:
-        """Whose silence it was that took the time."""
+        """Raise an error that names the nodes that did not respond."""
         for node in self.scope.nodes:
             self.network.look(node, lambda tx: tx.now, seconds=1.0)
 
@@ -345,7 +345,7 @@ class _Query:
     # --- closing ---
 
     def close(self) -> None:
-        """Let go of what was kept for this query. A node that cannot be told finds out by the clock."""
+        """Release the records of this query. A node that cannot be told does so at a timeout."""
         for node in dict.fromkeys(self.opened):
             if node != CONTROL:
                 with suppress(PostroomError):
@@ -360,9 +360,10 @@ class _Query:
 
 @lru_cache(maxsize=_FRAMES_MAX)
 def _frame(spark: SparkSession, urls: tuple[str, ...]) -> DataFrame:
-    """Planned once for all queries over the same nodes: jobs are told what is asked.
+    """The frame, planned once for all queries over the same nodes.
 
-    What a job is told is for everyone to see, so the URLs, which may hold passwords, travel as the code of a task does.
+    Queries are sent as job properties. These are public, so URLs, which may contain passwords, are sent with the task's
+    code.
     """
     from postroom.engine.spark import jobs
 

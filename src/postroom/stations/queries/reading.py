@@ -1,7 +1,6 @@
-"""Finding messages by a sketch in one store: through an index where there is one, tested on the way where not.
+"""Finding messages by a sketch in one store: by an index if possible, with further tests during the scan.
 
-Nothing here knows of Spark or of other stores: a local query runs it where it is asked, a query over nodes runs it once
-for each node, wherever Spark has put that.
+Independent of Spark and other stores: a local query runs it directly, a query over nodes once for each node.
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a query looks for, as plain data that travels."""
+    """A query as plain data for workers."""
 
     type: str
     fields: tuple[Asked, ...]
 
     def packed(self) -> list[Any]:
-        """As JSON has it."""
+        """As JSON."""
         return [self.type, [[field.name, field.kind, field.testable, _said(field.conditions)] for field in self.fields]]
 
     @classmethod
@@ -61,7 +60,7 @@ class Plan:
         )
 
     def matches(self, body: str) -> bool:
-        """Whether a message is what is looked for; one that cannot be read may be, and will be told of."""
+        """Whether a message matches; True for an unreadable one, so that it is reported."""
         if not self.fields:
             return True
         try:
@@ -87,13 +86,13 @@ def _meant(kind: Kind, packed: Iterable[Sequence[str | None]]) -> tuple[Conditio
 
 
 class TooMany(Exception):
-    """More messages than someone wants to read."""
+    """There are more messages than allowed."""
 
 
 def find(
     tx: Transaction, plan: Plan, queues: Iterable[Queue | tuple[int, str]], until: int = END, most: int = END
 ) -> Iterator[Stored]:
-    """Messages of these queues, as they were at a number of the journal or are now, that are what a plan asks for."""
+    """The messages of these queues that match a plan, now or as they were at a journal number."""
     way = route(tx.field_index.of_type(plan.type), plan)
     if way is None:
         return
@@ -115,7 +114,7 @@ def find(
 
 
 class Route(NamedTuple):
-    """How a store goes about a plan."""
+    """How a store executes a plan."""
 
     by: IndexedField
     spans: tuple[Span, ...]
@@ -124,7 +123,7 @@ class Route(NamedTuple):
 
 
 def route(indexed_fields: Sequence[IndexedField], plan: Plan) -> Route | None:
-    """Through the index whose conditions narrow it most; None if there was never a message of the type."""
+    """The execution by the most selective index; None if there was never a message of the type."""
     by_key = next((index for index in indexed_fields if not index.field), None)
     if by_key is None:
         return None
@@ -144,14 +143,14 @@ _ALL = 9
 
 
 def _width(asked: Asked) -> int:
-    """How much of an index the conditions of a field leave: a value, what begins alike, a range, an open one, all."""
+    """How selective conditions are: a value, a prefix, a range, an open range, everything."""
     signs = {"=": 0, "~": 1, "..": 2, "<": 3, "<=": 3, ">": 3, ">=": 3}
     kinds = [(condition.sign, condition.bounds[0]) for condition in asked.conditions]
     return max(_ALL if sign == "~" and not low else signs.get(sign, _ALL) for sign, low in kinds)
 
 
 def _exact(fields: Iterable[Asked]) -> bool:
-    """Whether the tests of fields let nothing pass that does not match, but what is damaged."""
+    """Whether the tests of fields are exact, except for damaged messages."""
     return all(
         field.testable and field.kind in _TEXTS and all(condition.closed for condition in field.conditions)
         for field in fields
@@ -159,7 +158,7 @@ def _exact(fields: Iterable[Asked]) -> bool:
 
 
 def _indexed_exactly(asked: Asked) -> bool:
-    """Whether what stands between the bounds of a field's conditions in its index is what they mean."""
+    """Whether the index range of a field's conditions is exact."""
     return all(
         condition.closed and all(len(bound) < INDEXED_CHARS_MAX for bound in condition.bounds)
         for condition in asked.conditions
@@ -167,7 +166,7 @@ def _indexed_exactly(asked: Asked) -> bool:
 
 
 def _tests(fields: Iterable[Asked]) -> list[list[Test]]:
-    """What the database can tell about fields; it may let pass what does not match, and never the other way."""
+    """The tests that the database can do; they may pass non-matching messages, but never reject matching ones."""
     tests = []
     for field in fields:
         if any(condition.sign in (EMPTY, FILLED) for condition in field.conditions):
@@ -195,7 +194,7 @@ def _numbers(condition: Condition) -> tuple[float, float]:
 
 
 def _near(value: float) -> float:
-    """A whole number may have more digits than the database compares."""
+    """A float near a whole number, which may have more digits than the database compares."""
     try:
         return float(value)
     except OverflowError:
@@ -203,7 +202,7 @@ def _near(value: float) -> float:
 
 
 def _below(value: float) -> float:
-    """A little less: what is rounded must not be missed."""
+    """A slightly smaller number, so that rounding misses nothing."""
     return value if value in _ANY_NUMBER else value - abs(value) * 1e-12
 
 
@@ -213,7 +212,7 @@ def _below(value: float) -> float:
 def read_stations(
     tx: Transaction, number: int, plan: Plan, stations: frozenset[str] | None, most: int = END
 ) -> list[Stored]:
-    """What a query finds on a node: all as it was when the query was opened there, however late it is read."""
+    """The matches at stations of a node, as they were when the query was opened there."""
     opened = tx.tracking.opened(number, STATIONS)
     queues = [queue for queue in tx.queues.of_kind(STATION) if stations is None or station_of(queue.name) in stations]
     hidden = tx.tracking.hidden_from(number, STATIONS)
@@ -227,7 +226,7 @@ def read_stations(
 def read_mailboxes(
     tx: Transaction, number: int, plan: Plan, stations: frozenset[str] | None, most: int = END
 ) -> list[Stored]:
-    """What a query finds at the control node: mail, unless it names stations, and what has gone on too early."""
+    """The matches at the control node: mail, unless stations are named, and mail that moved on too early."""
     opened = tx.tracking.opened(number, MAILBOXES)
     shown = [stored for stored in tx.tracking.shown(number, opened) if stations is None or stored.queue in stations]
     late = [stored._replace(queue=database(stored.queue)) for stored in shown]
@@ -247,12 +246,12 @@ def _matching(plan: Plan, some: Iterable[Stored]) -> list[Stored]:
 
 
 def kept(stored: Stored) -> KeptImage:
-    """What an image is made of."""
+    """The image of a stored message."""
     return KeptImage(
         stored.key, place_of(stored.queue), stored.type or "", form_version(stored.properties), stored.body
     )
 
 
 def form_version(properties: str) -> int:
-    """The version of the form that a message was made with."""
+    """The version of the form with which a message was created."""
     return postmarks(properties).form

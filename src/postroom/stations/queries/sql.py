@@ -1,4 +1,4 @@
-"""Spark SQL over a station's temporary tables, and over nothing else."""
+"""Spark SQL over a station's temporary tables, and nothing else."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _TYPES: Mapping[Kind, DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The answer of a statement."""
+    """The result of a statement."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -67,10 +67,10 @@ def ask(
     seconds: float = SQL_SECONDS,
     progress: OnProgress | None = None,
 ) -> Table:
-    """Run a statement over temporary tables, each with the form that it was asked for by.
+    """Run a statement over temporary tables, each with the form of its query.
 
-    A field's column has its name with ``_`` for blanks; ``key`` and ``place`` are columns, too. It runs in a process of
-    its own: what takes longer than ``seconds`` or too much memory, or is interrupted, ends with that process.
+    A column is named like its field, with ``_`` for blanks; ``key`` and ``place`` are columns, too. It runs in a
+    separate process, which is killed after ``seconds``, with too much memory, or at an interrupt.
     """
     _check_size(statement, seconds)
     tables = {}
@@ -110,7 +110,7 @@ def _check_size(statement: str, seconds: float) -> None:
 
 
 def schema(edition: Edition, rows: Sequence[tuple[Any, ...]] = ()) -> StructType:
-    """The columns of a table. A number's has as many digits as the numbers in it need."""
+    """The columns of a table; decimals as wide as their values."""
     fields = [StructField("key", StringType()), StructField("place", StringType())]
     for place, (name, field) in enumerate(_columns(edition).items(), 2):
         kind = _TYPES.get(field.kind, StringType())
@@ -121,7 +121,7 @@ def schema(edition: Edition, rows: Sequence[tuple[Any, ...]] = ()) -> StructType
 
 
 def _as_decimals(rows: Sequence[tuple[Any, ...]], types: StructType) -> list[tuple[Any, ...]]:
-    """Whole numbers as the columns have them that are wider than those of SQL's own."""
+    """Convert integers for columns that are wider than SQL's integers."""
     wide = {place for place, field in enumerate(types) if isinstance(_element(field.dataType), DecimalType)}
     return [tuple(_decimal(cell) if place in wide else cell for place, cell in enumerate(row)) for row in rows]
 
@@ -137,7 +137,7 @@ def _decimal(cell: Any) -> Any:
 
 
 def _wide_enough(kind: DataType, name: str, cells: Sequence[Any]) -> DataType:
-    """Messages of older versions may have larger whole numbers than are let in now; decimals have any size."""
+    """The SQL type of a column: older versions of messages may have larger integers, and decimals any size."""
     numbers = [
         Decimal(number)
         for cell in cells
@@ -162,7 +162,7 @@ def _fits(kind: DataType, number: Any) -> bool:
 
 
 def _columns(edition: Edition) -> dict[str, FormField]:
-    """The fields by the names of their columns: two that SQL would not tell apart get a number."""
+    """The fields by column name; names that SQL cannot distinguish get a number."""
     columns: dict[str, FormField] = {}
     taken = {"key", "place"}
     for field in edition.form.fields:
@@ -177,7 +177,7 @@ def _columns(edition: Edition) -> dict[str, FormField]:
 
 
 def _rows(edition: Edition, kept: Sequence[KeptImage]) -> Iterator[tuple[Any, ...]]:
-    """What images say, by the form of the table; what a message of an older version does not have is empty."""
+    """The rows of images by the table's form; fields that an older version lacks are null."""
     columns = list(_columns(edition).values())
     for image in kept:
         fields = json.loads(image.body)

@@ -1,7 +1,7 @@
 """The process that answers statements in Spark SQL, with a Spark of its own.
 
-Spark cannot end a job that is in the middle of a large join, and an answer that fills the memory ends its Java. Here
-that is nobody else's Java: ``python -m postroom.stations.queries.sql_process``.
+Spark cannot cancel a large join, and a result that fills the memory kills Java. So it has its own Java: ``python -m
+postroom.stations.queries.sql_process``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Tell = Callable[[bytes], None]
 
 
 def answer(request: bytes, tell: Tell) -> bytes:
-    """What to say to a request: the tables that a statement names, or its answer; or why it is refused."""
+    """Process a request: the tables that a statement names, or its result, or why it is refused."""
     _, verb, *rest = json.loads(request)
     reply: dict[str, Any]
     try:
@@ -74,7 +74,7 @@ def run(
     rows_max: int,
     size_max: int,
 ) -> dict[str, Any]:
-    """The answer to a statement over tables, each with its columns and rows."""
+    """The result of a statement over tables, each with columns and rows."""
     with _telling(session, tell):
         tables(session, statement, list(given))
         for name, (types, rows) in given.items():
@@ -86,7 +86,7 @@ def run(
 
 
 def _collected(frame: DataFrame, rows_max: int, size_max: int) -> list[Any]:
-    """The rows, as long as they are not too many for anyone to hold."""
+    """The rows; raises if there are too many."""
     rows: list[Any] = []
     size = 0
     for row in frame.limit(rows_max + 1).toLocalIterator():
@@ -107,7 +107,7 @@ def _size(cell: Any) -> int:
 
 @contextmanager
 def _telling(session: SparkSession, tell: Tell) -> Iterator[None]:
-    """Meanwhile tell how many parts of the work are done, and how many are known of."""
+    """Report progress during the block: parts done, and parts known."""
     session.sparkContext.setJobGroup(_GROUP, _GROUP)
     over = threading.Event()
 
@@ -139,7 +139,7 @@ _GROUPS = frozenset(
 
 
 def tables(session: SparkSession, statement: str, known: Sequence[str]) -> list[str]:
-    """The temporary tables that a statement names; raises if it does or names anything else."""
+    """The temporary tables in a statement; raises if it uses anything else."""
     nodes = internals.parsed(session, statement)
     _check([kind for _, kind in nodes], internals.PARSED)
     there = {name.lower(): name for name in known}
@@ -159,14 +159,14 @@ def tables(session: SparkSession, statement: str, known: Sequence[str]) -> list[
 
 
 def _check(kinds: Iterable[str], allowed: Container[str]) -> None:
-    """Refuse what nobody has allowed: a class that a later Spark has, or that was overlooked, is not run."""
+    """Raise for anything not on the allow-list, so that new classes of a later Spark are refused."""
     for kind in kinds:
         if kind not in allowed:
             raise SqlRefused(why=f"only queries of temporary tables are run, and nothing with {kind}")
 
 
 def _functions(session: SparkSession) -> Mapping[str, str]:
-    """Spark's functions that a statement may use, each with the class that it becomes."""
+    """The Spark functions that a statement may use, with their expression classes."""
     if not _known:
         known = internals.functions(session).items()
         _known.update({name: kind for name, (group, kind) in known if group in _GROUPS})

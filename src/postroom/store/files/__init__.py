@@ -1,1 +1,1 @@
-"""The files of a room on SQLite: who may use them, what keeps them together, how waiting processes are woken."""
+"""The files of a room on SQLite: rights, locks, and waking of waiting processes."""

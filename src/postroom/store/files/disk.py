@@ -1,4 +1,4 @@
-"""Files and folders that must be on disk before something else is said or done."""
+"""Writing files and folders durably."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def sync(place: Path) -> None:
-    """Return when what a file says, or which files a folder has, is on disk."""
+    """Return when the content of a file, or the entries of a folder, are on disk."""
     handle = os.open(place, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -17,10 +17,7 @@ def sync(place: Path) -> None:
 
 
 def sync_way(folder: Path) -> None:
-    """Return when a folder is on disk with all folders that lead to it: whoever made them may not have waited for it.
-
-    A folder that we may not read is one that we have not made.
-    """
+    """Return when a folder and its parents are on disk. Parents that we cannot read were not made by us."""
     sync(folder)
     for parent in folder.resolve().parents:
         with contextlib.suppress(PermissionError):
@@ -28,7 +25,7 @@ def sync_way(folder: Path) -> None:
 
 
 def write_whole(file: Path, text: str) -> None:
-    """Return when a file says a text, on disk with its name; a crash before leaves it as it was."""
+    """Replace a file's content atomically and durably."""
     part = file.with_name(f".{file.name}.part")
     part.touch(0o600)
     part.write_text(text, encoding="utf-8")

@@ -1,8 +1,7 @@
-"""The mark of a commit that was not confirmed: until someone has settled it, nobody says that it did not happen.
+"""The mark of a commit that was not confirmed: while it is there, the commit may have happened.
 
-After an error of the disk, what was to be committed may lie in the log of SQLite, unseen by all who have the room open,
-and be found by the next one who opens it after a crash. One commit over it settles that; as long as none succeeds, the
-mark is there.
+After a disk error, a commit may be in SQLite's log, invisible to open connections, and be found after a crash. A
+further commit over it settles that; until one succeeds, the mark stays.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ class Doubt:
         self._name = f"{file}-doubt"
 
     def note(self, label: str) -> None:
-        """Best effort: a disk that takes no mark takes no commit of others, either."""
+        """Write the mark, best effort: a disk that cannot store it cannot store commits of others, either."""
         with contextlib.suppress(OSError):
             flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             handle = os.open(self._name, flags, 0o600)
@@ -27,7 +26,7 @@ class Doubt:
                 os.close(handle)
 
     def told(self) -> str | None:
-        """What was to be committed; None if all is settled."""
+        """The label of the unconfirmed commit; None if all is settled."""
         try:
             handle = os.open(self._name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:

@@ -1,9 +1,9 @@
-"""What keeps a SQLite room and its log together while this process has them open, whoever else opens the file.
+"""Protects a SQLite room and its log against other programs that open the file.
 
 SQLite's locks belong to the process, and the system drops them as soon as *any* handle of the file is closed in it: by
 another SQLite (the standard library's, in a notebook), or by whoever copies the file. Unprotected, that other SQLite
-takes itself for the last user, and removes the log that we write to. So we hold locks of our own beside SQLite's:
-*open file description* locks, which only their own handle drops. Decision 0027 has the argument.
+takes itself for the last user, and removes the log that we write to. So we hold *open file description* locks as well,
+which only closing their own handle drops. See decision 0027.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ class Identity(NamedTuple):
 
 
 def _lock(kind: int, first: int, count: int, process: int = 0) -> bytes:
-    """A ``struct flock``. The process is that of an answer; in a question it must be 0."""
+    """A ``struct flock``. The process is set in results; in queries it must be 0."""
     if sys.platform == "darwin":
         return struct.pack("@qqihh", first, count, process, kind, os.SEEK_SET)
     return struct.pack("@hhqqi4x", kind, os.SEEK_SET, first, count, process)
 
 
 def _is_free(handle: int, lock: bytes) -> bool:
-    """Whether nobody has a lock that is in the way of this one, but the handle itself."""
+    """Whether no other handle holds a conflicting lock."""
     return _holder(handle, lock) is None
 
 
 def _holder(handle: int, lock: bytes) -> int | None:
-    """The process that has a lock in the way of this one; -1 if the lock is of an open file, None if there is none."""
+    """The process with a conflicting lock; -1 for an open file description lock, None if there is none."""
     answer = fcntl.fcntl(handle, _GET, lock)
     places = "@16xih" if sys.platform == "darwin" else "@h22xi"
     first, second = struct.unpack_from(places, answer)
@@ -91,7 +91,7 @@ def _try(handle: int, lock: bytes) -> bool:
 
 
 def _pauses(why: str) -> Iterator[None]:
-    """Tries until the time of a writer is up; the pauses between them grow."""
+    """Yield for each attempt until the time limit, with growing pauses."""
     began, pause = time.monotonic(), _PAUSE_SECONDS
     while True:
         yield
@@ -109,7 +109,7 @@ def _await_lock(handle: int, lock: bytes, why: str) -> None:
 
 
 def _await_next(handle: int) -> None:
-    """Wait to be the next. If the next one is stopped and leaves a free turn, do not wait for it."""
+    """Wait to be next in line. A stopped process (SIGSTOP) that is next does not block the others."""
     free_since: float | None = None
     for _ in _pauses("other processes write"):
         if _try(handle, _NEXT_TAKEN):
@@ -123,9 +123,9 @@ def _await_next(handle: int) -> None:
 
 
 def take_turn(handle: int) -> None:
-    """Be the only Postroom that writes, also if SQLite's lock is dropped in the middle.
+    """Become the only writer, even if SQLite's lock is dropped meanwhile.
 
-    One of those who wait is the next: whoever has written last cannot have the turn again before it.
+    One waiting process is next in line, so the last writer cannot overtake it.
     """
     if _SET is not None:
         try:
@@ -141,16 +141,16 @@ def take_turn(handle: int) -> None:
 
 
 def end_turn(handle: int) -> None:
-    """Let the next one write; does no harm twice."""
+    """Let the next one write; may be called twice."""
     if _SET is not None:
         fcntl.fcntl(handle, _SET, _TURN_OVER)
 
 
 class Guard:
-    """The locks of one file, for all rooms of this process that are open on it. Its handles are closed with the last.
+    """The locks of one file, shared by all rooms of this process on it.
 
-    To close a handle drops SQLite's locks, ours as any other: that is why there is one for all, and why it stays open
-    while someone else of the process has the file open.
+    Closing any handle of the file drops SQLite's locks in the process. So all rooms share one, and it stays open while
+    anything else in the process has the file open.
     """
 
     def __init__(self, file: Path) -> None:
@@ -166,28 +166,28 @@ class Guard:
 
     @property
     def has_log(self) -> bool:
-        """Whether the file says that it has a log, and no journal of another kind waits to be rolled back."""
+        """Whether the file uses a write-ahead log, and no rollback journal is pending."""
         return os.pread(self._file, 2, 18) == b"\2\2" and not os.path.lexists(f"{self._names[0]}-journal")
 
     def hold_file(self) -> None:
-        """From now on nobody can remove the log. Before SQLite opens it."""
+        """From now on nobody can remove the log. Called before SQLite opens it."""
         _await_lock(self._file, _FILE_HELD, "another process opens or closes the room")
 
     def hold_index(self) -> None:
-        """From now on nobody can empty the index of the log. After SQLite has made it."""
+        """From now on nobody can truncate the index of the log. Called after SQLite has created it."""
         self._index = _reopened(self._index, f"{self._names[0]}-shm")
         self._log = _reopened(self._log, self._names[1])
         _await_lock(self._index, _INDEX_HELD, "another process opens or closes the room")
 
     def let_go(self) -> None:
-        """The last room of the process closes: SQLite may tidy up."""
+        """Release the locks when the last room of the process closes, so that SQLite may clean up."""
         if _SET is not None:
             fcntl.fcntl(self._file, _SET, _FILE_LEFT)
             if self._index >= 0:
                 fcntl.fcntl(self._index, _SET, _INDEX_LEFT)
 
     def close(self, sure: bool = False) -> bool:
-        """Close the handles, unless another user of the file in this process would lose its locks by that."""
+        """Close the handles, unless another user of the file in this process would lose its locks."""
         handles = [handle for handle in (self._index, self._file) if handle >= 0]
         if not sure and _SET is not None:
             for handle in handles:
@@ -198,14 +198,14 @@ class Guard:
         return True
 
     def await_writer(self) -> None:
-        """Wait for another SQLite of this process that writes: SQLite's lock does not keep two of one process apart."""
+        """Wait for another SQLite library of this process that writes: SQLite's lock does not exclude it."""
         if self._writes():
             for _ in _pauses("another program part of this process writes to the file of the room"):
                 if not self._writes():
                     return
 
     def who_writes(self) -> str | None:
-        """The process that has kept the lock to write, in words; None if nobody has it, or it cannot be told."""
+        """The process with the write lock, in words; None if there is none or it is unknown."""
         process = _holder(self._index, _WRITER_ASKED) if _SET is not None else None
         if process is None or process <= 0:
             return None
@@ -214,7 +214,7 @@ class Guard:
         return f"process {process} writes"
 
     def forbid_recovery(self) -> None:
-        """After a change has begun: nobody may take the index, which is being written, for a damaged one."""
+        """After a change has begun: nobody may recover the index, which is just being written."""
         if not _try(self._index, _RECOVERY_HELD):
             raise Conflict("another program part of this process makes the index of the log anew")
 
@@ -223,26 +223,27 @@ class Guard:
             fcntl.fcntl(self._index, _SET, _RECOVERY_LEFT)
 
     def check_lock(self) -> None:
-        """Before a commit: SQLite still has the lock to write. Else nothing is written, and the work is done again."""
+        """Before a commit: check that SQLite still has the write lock.
+
+        If not, nothing is written, and the work is repeated.
+        """
         if _SET is not None and not self._writes():
             raise Conflict("another program part of this process dropped the lock to write")
         if time.monotonic() - self._looked > LOOK_SECONDS:
             self.check_files()
 
     def check_committed(self) -> None:
-        """After a commit, before the answer. Where our locks are, nobody but a hand can have removed the log since."""
+        """After a commit, before returning: check that the log was not removed; with our locks only a person can do
+        that."""
         if _SET is None:
             self.check_files()
 
     def _writes(self) -> bool:
-        """Whether some SQLite of this process has the lock to write."""
+        """Whether any SQLite library in this process has the write lock."""
         return _SET is not None and fcntl.fcntl(self._index, _GET, _WRITER_ASKED) == self._writer
 
     def check_files(self) -> int:
-        """The files that are written are those that the next one to open the room will find.
-
-        Answers with the size of the log.
-        """
+        """Check that the open files are those that a new process would open. Returns the size of the log."""
         self._looked = time.monotonic()
         for name, handle in zip(self._names, (self._file, self._log), strict=True):
             if _identity(name) != _identity(handle):
@@ -251,7 +252,7 @@ class Guard:
 
     @property
     def replaced(self) -> bool:
-        """Whether the files are others by now."""
+        """Whether the files were replaced."""
         try:
             self.check_files()
         except StoreReplaced:
@@ -259,14 +260,14 @@ class Guard:
         return False
 
     def picture(self) -> Overview:
-        """Which state of the log readers see now."""
+        """The state of the log that readers see now."""
         return Overview(*_PICTURE.unpack(os.pread(self._index, _PICTURE.size, 0)))
 
     def begin_reading(self) -> Overview | None:
-        """Before a reader begins: what to compare when it has ended; None if nothing can overtake it.
+        """Before a read: the state to compare afterwards; None if the read cannot be invalidated.
 
-        If the whole log is in the file, SQLite reads the file alone, and only a lock keeps the file as it is: the log
-        may begin anew any number of times beside it, so that its head says nothing. Then we hold that lock as well.
+        If the whole log is checkpointed, SQLite reads only the file, and only a lock keeps it unchanged, because the
+        log may restart any number of times. Then we hold that lock as well.
         """
         seen = self.picture()
         if _SET is None or seen.copied != seen.frames:
@@ -278,7 +279,7 @@ class Guard:
         return seen  # someone is about to copy
 
     def end_reading(self, seen: Overview | None) -> bool:
-        """After a reader, once; whether it was not overtaken."""
+        """After a read, once; whether it is still valid."""
         if seen is not None:
             return seen.lasts(self.picture())
         with self._counting:
@@ -289,7 +290,7 @@ class Guard:
 
 
 class Overview(NamedTuple):
-    """What the index of a log says in its head."""
+    """The header of a log's index."""
 
     frames: int  # committed pages in the log
     salt: bytes  # changes when the log begins anew
@@ -297,9 +298,9 @@ class Overview(NamedTuple):
     copying: int  # and those that somebody began to copy
 
     def lasts(self, now: Overview) -> bool:
-        """Whether a reader who began here has not been overtaken: its pages were not written over.
+        """Whether a read that began here is still valid: its pages were not overwritten.
 
-        When a log begins anew, all of it has been copied, and nobody knows how much was added before.
+        When a log restarts, it was copied completely, and how much was added before is unknown.
         """
         return now.salt == self.salt and now.copying <= self.frames
 
@@ -308,7 +309,7 @@ _PICTURE = struct.Struct("@16xI12x8s56xI28xI")
 
 
 def _reopened(handle: int, name: str) -> int:
-    """A handle of the file that has the name now: a guard that was kept while no room was open may have an old one."""
+    """A handle of the current file: a guard that was kept without a room may have an old one."""
     if handle >= 0 and _identity(handle) == _identity(name):
         return handle
     opened = os.open(name, os.O_RDWR | os.O_CLOEXEC)
@@ -332,13 +333,13 @@ _guards: dict[tuple[Identity | None, str], Guard] = {}
 
 @contextlib.contextmanager
 def registry() -> Iterator[None]:
-    """Rooms of one process are opened and closed one after another."""
+    """Opens and closes rooms of one process one at a time."""
     with _registry:
         yield
 
 
 def acquire(file: Path) -> Guard:
-    """The guard of a file, which holds nothing yet unless another room of this process has it."""
+    """The guard of a file, without locks unless another room of this process has it."""
     place = os.path.realpath(file)
     guard = _guards.get((_identity(place), place))
     if guard is None:
@@ -349,21 +350,21 @@ def acquire(file: Path) -> Guard:
 
 
 def release(guard: Guard) -> None:
-    """One room less; call it before SQLite closes, and ``tidy`` after."""
+    """Release one room's use; call it before SQLite closes, and ``tidy`` after."""
     guard.users -= 1
     if guard.users == 0:
         guard.let_go()
 
 
 def tidy() -> None:
-    """Close the handles that nobody needs any more."""
+    """Close unused handles."""
     for key, guard in list(_guards.items()):
         if guard.users == 0 and guard.close():
             del _guards[key]
 
 
 def _forget() -> None:
-    """In a child process: the locks are the parent's, and must not outlive it here."""
+    """In a child process: close copies of the parent's locks."""
     global _registry
     _registry = threading.RLock()
     for guard in _guards.values():

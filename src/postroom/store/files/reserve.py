@@ -1,8 +1,7 @@
-"""Space that is kept for the day when the disk is full: to receive, to settle and to open a room needs a little.
+"""Reserved disk space: receiving, settling and opening a room need a little even on a full disk.
 
-``FILE-reserve`` takes it up as long as all is well. Whoever finds the disk full and has work that empties the room
-gives the space up; from then on nobody adds to the room until the reserve can be made again. Writers take turns on the
-same file.
+``FILE-reserve`` occupies it. On a full disk, work that empties the room releases it; then nothing can be added to the
+room until the reserve is back. Writers take turns on the same file.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ EMPTYING = frozenset(
 
 
 class Reserve:
-    """The reserve of one room, with a handle of our own on it."""
+    """The reserve of one room, with its own file handle."""
 
     def __init__(self, file: Path, mode: int) -> None:
         self._name = f"{file}-reserve"
@@ -37,7 +36,7 @@ class Reserve:
         self._handle: int | None = None
 
     def open(self, create: bool) -> None:
-        """Have a handle. On a full disk there may be no way to make the file: then there is no reserve, either."""
+        """Open or create the file. On a full disk that may fail: then there is no reserve."""
         if self._handle is not None:
             return
         flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
@@ -72,7 +71,7 @@ class Reserve:
             guard.end_turn(self._handle)
 
     def admit(self, label: str) -> None:
-        """In our turn: refuse work that adds to the room while the reserve is given up, and make it again if we can."""
+        """In our turn: refuse work that adds to the room while there is no reserve, and restore it if possible."""
         if self._size >= self._wanted or label in EMPTYING:
             return
         now = time.monotonic()
@@ -84,21 +83,21 @@ class Reserve:
             raise StoreFull(why=f"{missing} bytes of disk space that are kept for receiving are missing")
 
     def fit(self, log_size: int) -> None:
-        """In our turn: to copy the log into the room's file takes at most its size once more; that must be possible."""
+        """In our turn: make sure there is space to copy the log into the room's file, at most its size again."""
         wanted = RESERVE_BYTES + (log_size if log_size > RESERVE_BYTES else 0)
         if wanted > self._wanted:
             self._wanted = wanted
             self._make()
 
     def start(self, log_size: int) -> None:
-        """In our turn, after opening: as large as it should be."""
+        """In our turn, after opening: adjust the size."""
         self.fit(log_size)
         if self._handle is not None and self._size > self._wanted:
             os.ftruncate(self._handle, self._wanted)
         self._make()
 
     def give_up(self, whole: bool = False) -> bool:
-        """Let the space go, all but what it takes to open the room; False if there is none."""
+        """Release the space, except what opening the room needs; False if there is none."""
         if self._handle is None:
             return False
         left = 0 if whole else RESERVE_OPEN_BYTES
@@ -129,7 +128,7 @@ class Reserve:
 
 
 def _allocate(handle: int, begin: int, end: int) -> None:
-    """Space on the disk, not a hole."""
+    """Allocate real disk space, no sparse file."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(handle, begin, end - begin)
     else:

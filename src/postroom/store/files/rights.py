@@ -1,4 +1,4 @@
-"""Who may touch the files of a room on SQLite: made for their owner alone, in a folder where nobody swaps them."""
+"""Permissions of the files of a room on SQLite: private to their owner, in a safe folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BESIDE = ("-wal", "-shm", "-journal", "-reserve", "-doubt")
 
 
 def make_private(file: Path) -> None:
-    """An empty file for a new room, which only its owner may read; SQLite gives its log the same rights."""
+    """Create an empty file for a new room that only its owner can read; SQLite gives its log the same permissions."""
     for folder in (file.parent, *file.parent.parents):
         why = unsafe(folder)
         if why:
@@ -26,7 +26,7 @@ def make_private(file: Path) -> None:
 
 
 def remove_files(file: Path) -> None:
-    """Remove a room that nobody has open, with all that was made beside it."""
+    """Remove the files of a room that no process has open."""
     for suffix in (*BESIDE, ""):
         file.with_name(file.name + suffix).unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # someone waits there, or nobody ever has
@@ -34,7 +34,7 @@ def remove_files(file: Path) -> None:
 
 
 def unsafe(folder: Path) -> str:
-    """Why others could replace what lies in a folder; empty if they cannot."""
+    """Why others could replace files in a folder; empty if they cannot."""
     status = folder.stat()
     if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
         return "everybody may replace files there"
@@ -44,7 +44,7 @@ def unsafe(folder: Path) -> str:
 
 
 def exposed(file: Path) -> Iterator[str]:
-    """What is amiss with the rights of a room that is there, in words."""
+    """Problems with the permissions of an existing room, in words."""
     for name in (file, *(file.with_name(file.name + suffix) for suffix in BESIDE)):
         if name.exists():
             mode = stat.S_IMODE(name.stat().st_mode)

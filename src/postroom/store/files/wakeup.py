@@ -1,8 +1,8 @@
-"""Wake-ups between processes that share a SQLite file: a pipe with a name for everyone who waits.
+"""Wake-ups between processes that share a SQLite file: a named pipe for each waiting process.
 
 A waiter makes its pipe in ``FILE-wake/`` before it looks at the queue; a committer writes a byte into each pipe there.
-Those who wait for a message of one queue stand in its line: their pipes have its number and the time of their coming in
-their names, and a committer that has one message for them wakes the first. Nobody polls.
+Those that wait for one queue form a line: their pipes' names have the queue's number and the time, and a committer with
+one message wakes the first. There is no polling.
 
 Named pipes rather than sockets, because a socket's path may have only about a hundred characters.
 """
@@ -46,7 +46,10 @@ class PipeWaiter:
         return monotonic() < end
 
     def wake(self) -> None:
-        """End the wait, from any thread. Whoever has left is not woken: another file may have its number by now."""
+        """End the wait, from any thread.
+
+        Does nothing after closing, because another file may have the number by now.
+        """
         with self._closing, contextlib.suppress(BlockingIOError):  # full: it is awake already
             if not self._closed:
                 os.write(self._reader, b"w")
@@ -55,7 +58,7 @@ class PipeWaiter:
         self.passes = True
 
     def close(self) -> None:
-        """Nobody finds the pipe any more; if it was woken since it last looked, that is for the next of its line."""
+        """Remove the pipe; a wake-up since the last look is passed on to the next in line."""
         with self._closing:
             self._closed = True
             with contextlib.suppress(BlockingIOError):
@@ -65,7 +68,7 @@ class PipeWaiter:
 
 @contextlib.contextmanager
 def waiting(directory: Path, line: int | None = None) -> Iterator[PipeWaiter]:
-    """A waiter whose pipe exists for as long as the ``with`` block, in the line of a queue if one is given."""
+    """A waiter whose pipe exists during the ``with`` block, in the line of a queue if one is given."""
     try:
         pipe, reader = _make_pipe(directory, line)
     except OSError as error:
@@ -87,7 +90,7 @@ def waiting(directory: Path, line: int | None = None) -> Iterator[PipeWaiter]:
 
 
 def _make_pipe(directory: Path, line: int | None) -> tuple[Path, int]:
-    """A pipe that is open before anyone can see it: one that nobody reads would be taken for a dead one's."""
+    """A pipe, opened before it is visible: one without a reader would be taken for a dead one."""
     place = "" if line is None else f"{_LINE}{line}-{monotonic_ns():020}-"
     name = f"{place}{os.getpid()}-{token_hex(8)}"
     hidden, pipe = directory / f".{name}", directory / name
@@ -107,7 +110,7 @@ def _make_pipe(directory: Path, line: int | None) -> tuple[Path, int]:
 
 
 def _open_folder(directory: Path) -> int:
-    """The directory itself and no link to one, and ours: in another's, names could lead anywhere."""
+    """Open the directory itself, not a link, and only if it is ours."""
     folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     if os.fstat(folder).st_uid != os.geteuid():
         os.close(folder)
@@ -116,9 +119,9 @@ def _open_folder(directory: Path) -> int:
 
 
 def wake(directory: Path, lines: Mapping[int, int] | None = None, *, others: bool = True) -> None:
-    """Wake everyone who waits; clear away the pipes of those who died. Never raises: the commit has happened.
+    """Wake all waiters, and remove pipes of dead processes.
 
-    With ``lines`` of those who stand in a line so many of each as it says, and of the ``others`` all.
+    Never raises, because the commit has happened. With ``lines``, wake only so many of each line, and all ``others``.
     """
     with contextlib.suppress(OSError):
         folder = _open_folder(directory)
@@ -137,13 +140,13 @@ def wake(directory: Path, lines: Mapping[int, int] | None = None, *, others: boo
 
 
 def _line_of(name: str) -> int | None:
-    """The queue in whose line a waiter stands."""
+    """The queue of a waiter's line."""
     number = name.removeprefix(_LINE).partition("-")[0]
     return int(number) if name.startswith(_LINE) and number.isdecimal() else None
 
 
 def _wake_one(name: str, folder: int) -> bool:
-    """Whether there was someone to wake."""
+    """Whether there was a waiter to wake."""
     try:
         if not _is_pipe_of_ours(os.lstat(name, dir_fd=folder)):
             return False

@@ -1,7 +1,7 @@
-"""An archive on disk: a folder of Parquet files and a manifest that says what is in each, with a digest of every file.
+"""An archive on disk: a folder of Parquet files and a manifest with their contents and digests.
 
-Files hold lines of the journal in a range of numbers, ordered by message: so what happened to one message is found by
-reading a few pages. What is read is compared with the manifest, and the manifest with what the store has noted.
+Files have the journal lines of a range, sorted by message, so the history of one message takes few pages. Data is
+checked against the manifest, and the manifest against the store.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Manifest:
-    """What an archive holds."""
+    """The content of an archive."""
 
     first: int
     last: int
@@ -61,7 +61,7 @@ class Manifest:
 
 
 def arrow_table(columns: Sequence[str], rows: Sequence[Row]) -> pyarrow.Table:
-    """Rows of a store as Arrow has them."""
+    """Rows of a store as an Arrow table."""
     import pyarrow
 
     types = [_type(name) for name in columns]
@@ -79,13 +79,13 @@ def _type(column: str) -> Any:
 
 
 class Digest:
-    """Of rows, one after another."""
+    """A digest of rows."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
 
     def add(self, rows: Sequence[Row]) -> None:
-        """However many come at a time, all together have one digest."""
+        """Add rows; the batch size does not matter."""
         text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"), default=bytes.hex)
         self._hash.update(text.encode()[1:-1])
         self._hash.update(b"," if rows else b"")
@@ -95,7 +95,7 @@ class Digest:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """What a folder says of itself; raises if there is no archive in it."""
+    """Read a folder's manifest; raises if it has no archive."""
     try:
         shape = json.loads((folder / MANIFEST).read_text())
         parts = tuple(Part(**part) for part in shape.pop("parts"))
@@ -114,7 +114,7 @@ def file_digest(file: Path) -> str:
 
 
 class ArchiveFolder:
-    """An archive that the store has noted under a digest."""
+    """An archive that the store has recorded with a digest."""
 
     def __init__(self, folder: str, digest: str) -> None:
         self.folder = Path(folder)
@@ -125,7 +125,7 @@ class ArchiveFolder:
         return self.lines(self._select("lines", lambda part: part.low <= message <= part.high, "message", message))
 
     def lines(self, rows: Iterable[Row]) -> list[Row]:
-        """Rows of this archive with the columns that lines have now: an older one has fewer."""
+        """Rows of this archive with the current columns: older ones have fewer."""
         columns = self.manifest.columns
         if columns == JOURNAL:
             return list(rows)
@@ -133,28 +133,28 @@ class ArchiveFolder:
         return [tuple(None if place is None else row[place] for place in places) for row in rows]
 
     def departed(self, message: int) -> Row | None:
-        """What is known of a message that was gone by then: the number of its last line, its cause and its type."""
+        """The last line, cause and type of a message that was deleted before the archive; None if unknown."""
         rows = self._select("departed", lambda part: part.low <= message <= part.high, "key", message)
         return rows[0][1:] if rows else None
 
     def departed_among(self, messages: set[int]) -> dict[int, Row]:
-        """The same of many at a time."""
+        """Like ``departed``, for many messages."""
         low, high = min(messages), max(messages)
         rows = self._select("departed", lambda part: part.low <= high and part.high >= low, "key", sorted(messages))
         return {row[0]: row[1:] for row in rows}
 
     def effects(self, cause: int) -> list[int]:
-        """Messages that were gone by then and were made for one."""
+        """Messages deleted before the archive that were caused by one."""
         return sorted(row[0] for row in self._select("departed", lambda _: True, "cause", cause))
 
     def has_arrivals(self, queue: int, after: int) -> bool:
-        """Whether a message came to a queue from elsewhere by a line behind a number."""
+        """Whether a message arrived in a queue from elsewhere after a journal number."""
         rows = self.lines(self._select("lines", lambda part: part.last > after, "target", queue))
         source, message = JOURNAL.index("source"), JOURNAL.index("message")
         return any(row[0] > after and row[message] is not None and row[source] != queue for row in rows)
 
     def every(self, kind: str) -> Iterator[list[Row]]:
-        """All rows in their order, file by file; each file is compared with the manifest first."""
+        """All rows in order, file by file; each file is checked first."""
         for part in self.manifest.parts:
             if part.kind == kind:
                 file = self.folder / part.name
@@ -210,6 +210,6 @@ def _read(file: Path, filters: Any = None) -> pyarrow.Table:
 
 
 def rows_of(table: pyarrow.Table, columns: Sequence[str]) -> list[Row]:
-    """As a store has them, in the order of their first column."""
+    """Rows in store format, ordered by the first column."""
     values = [table.column(name).to_pylist() for name in columns]
     return sorted(zip(*values, strict=True), key=lambda row: row[0])

@@ -1,4 +1,4 @@
-"""The older part of the journal, in folders: which there are, what they come to, and reading them as one journal."""
+"""The archived part of the journal: folders, their totals, and reading them as one journal."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Archive(NamedTuple):
         return {name: value for name, value in self._asdict().items() if name != "id"}
 
     def shelf(self) -> ArchiveFolder:
-        """Its files, to be read."""
+        """Its files, for reading."""
         return ArchiveFolder(self.folder, self.digest)
 
 
@@ -56,7 +56,7 @@ class Archives(StoreTable):
     # --- which there are ---
 
     def all(self) -> list[Archive]:
-        """Oldest first."""
+        """All archives, oldest first."""
         return [Archive(*row) for row in self._session.rows(_ALL)]
 
     def end(self) -> int:
@@ -64,7 +64,7 @@ class Archives(StoreTable):
         return self._session.number(_END)
 
     def state(self) -> bytes | None:
-        """What the archived lines come to."""
+        """The totals of the archived lines."""
         row = self._session.row(_STATE)
         if row is None:
             return None
@@ -75,11 +75,11 @@ class Archives(StoreTable):
     # --- reading ---
 
     def lines_of(self, message: int) -> list[Row]:
-        """What happened to a message before the journal begins, oldest first."""
+        """The archived history of a message, oldest first."""
         return [row for archive in self.all() for row in archive.shelf().lines_of(message)]
 
     def departed(self, message: int) -> Row | None:
-        """Last line, cause and type of a message that is gone."""
+        """Last line, cause and type of a deleted message."""
         for archive in reversed(self.all()):
             departed = archive.shelf().departed(message)
             if departed is not None:
@@ -87,7 +87,7 @@ class Archives(StoreTable):
         return None
 
     def departed_among(self, messages: set[int]) -> dict[int, Row]:
-        """The same of many at a time."""
+        """Like ``departed``, for many messages."""
         rows: dict[int, Row] = {}
         for archive in self.all():  # what a later one says is newer
             rows |= archive.shelf().departed_among(messages)
@@ -97,17 +97,17 @@ class Archives(StoreTable):
         return [key for archive in self.all() for key in archive.shelf().effects(cause)]
 
     def has_arrivals(self, queue: int, after: int) -> bool:
-        """Whether a message came to a queue by a line behind a number."""
+        """Whether a message arrived in a queue after a journal number."""
         return any(archive.last > after and archive.shelf().has_arrivals(queue, after) for archive in self.all())
 
     def time_of(self, seq: int) -> int | None:
-        """When a line was written at the latest."""
+        """The latest possible time of an archived line."""
         return next((archive.until for archive in self.all() if seq <= archive.last), None)
 
     # --- archiving ---
 
     def cut(self, before: int) -> int | None:
-        """The last number before the first line that is not older than a moment; None if there are no older lines."""
+        """The last number before a moment; None if there are no older lines."""
         first = self._session.value(_FIRST_SINCE, (before,))
         last = self._session.value(_NEWEST) if first is None else first - 1
         return last if last is not None and self.count(last) else None
@@ -122,14 +122,14 @@ class Archives(StoreTable):
         return self._session.value(_TIME, (last,)) or 0
 
     def unsettled(self) -> tuple[str, int] | None:
-        """The oldest sphere that has not ended, and when it began."""
+        """The oldest sphere that has not ended, and its start."""
         return self._session.one(lambda row: (row[0], row[1]), _UNSETTLED)
 
     def departed_rows(self, limit: int) -> Iterator[Row]:
         return self._session.pages(_DEPARTED, limit)
 
     def record(self, folder: str, manifest: Manifest, state: bytes, gone: list[int]) -> bool:
-        """Note an archive and remove what it holds; False if the journal has other lines there than were archived."""
+        """Record an archive and remove its lines; False if the journal has other lines than were archived."""
         if self._session.run(_REMOVE_LINES, (manifest.last,)) != manifest.lines:
             return False
         if MessageRows(self._session).forget_departed(gone) != len(gone):

@@ -39,13 +39,13 @@ Lines = Mapping[int, int]
 
 
 class Conflict(Exception):
-    """Another transaction was in the way; nothing happened, and the same work may be tried again."""
+    """Another transaction conflicts; nothing happened, and the work may be retried."""
 
 
 class Unprepared(Exception):
-    """Something must be worked out before this transaction, which may take its time; nothing happened.
+    """Something must be computed before this transaction, because it may be slow; nothing happened.
 
-    What raises it finds the result there when the same work is done again.
+    The result is available when the work is repeated.
     """
 
     def __init__(self, prepare: Callable[[], None]) -> None:
@@ -54,14 +54,14 @@ class Unprepared(Exception):
 
 
 class Receipt(NamedTuple):
-    """What makes a repeated send known: its idempotency key, and what it asked for."""
+    """Recognises a repeated send: its idempotency key and the hash of its content."""
 
     name: str
     fingerprint: bytes
 
 
 class Lent(NamedTuple):
-    """A message that was given out: under which number, for the how manieth time, and until when."""
+    """A leased message: lease number, attempt, and end."""
 
     stored: Stored
     fence: int
@@ -70,7 +70,7 @@ class Lent(NamedTuple):
 
 
 class Sending(NamedTuple):
-    """One send among several: who sends what, and where to."""
+    """A send among several: sender, content, queue."""
 
     queue: int
     draft: Draft
@@ -80,26 +80,26 @@ class Sending(NamedTuple):
 
 
 class Waiter(Protocol):
-    """Sleeps until something may have changed. Made before looking, so that no change falls in between."""
+    """Sleeps until something may have changed. Create it before looking, so that no change is missed."""
 
     def wait(self, seconds: float) -> bool:
-        """True if woken, False if the time is up."""
+        """Wait; True if woken, False after a timeout."""
 
     def wake(self) -> None:
         """End the wait of another thread."""
 
     def pass_on(self) -> None:
-        """There is more than this one takes: have the next of its line woken when it leaves."""
+        """There is more than this waiter takes: wake the next in line when it leaves."""
 
 
 class _Acting(threading.local):
-    """For whom a thread acts, if not for the room's user."""
+    """The acting user of a thread, if not the room's."""
 
     name: str | None = None
 
 
 class Store(ABC):
-    """One open store. Threads may share it: they take turns."""
+    """An open store. Threads may share it; they take turns."""
 
     def __init__(self, session: Session, actor: str) -> None:
         self.session = session
@@ -128,7 +128,7 @@ class Store(ABC):
             raise StoreBusy(seconds=BUSY_SECONDS, why=why)
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        """Run ``work`` on one unchanging picture of the store; it must not write."""
+        """Run read-only ``work`` on one consistent snapshot of the store."""
         return _prepared(partial(self._retried, partial(self._read_once, work)))
 
     def _read_once(self, work: Callable[[Transaction], T]) -> T:
@@ -147,7 +147,7 @@ class Store(ABC):
 
     @contextmanager
     def acting(self, actor: str) -> Iterator[None]:
-        """What this thread does inside is done by someone else than the room's user."""
+        """In this block, this thread acts as another user."""
         before = self._acting.name
         self._acting.name = actor
         try:
@@ -156,76 +156,75 @@ class Store(ABC):
             self._acting.name = before
 
     def send_one(self, queue: int, draft: Draft, receipt: Receipt | None = None) -> int | None:
-        """The commonest send in as few calls as the database allows; None if the case needs the long way.
+        """The fast path of a send; None if the general path is needed.
 
-        It answers for an open queue without a command line, with exactly the effect of ``Messages.put``. With a receipt
-        it answers with the message that this receipt was given for, if there is one.
+        It covers open queues without a command line, with exactly the effect of ``Messages.put``. For a known receipt
+        it returns the first message.
         """
         return None
 
     def answer_one(self, queue: int, draft: Draft, confirms: tuple[int, str] | None) -> int | None:
-        """The same for whoever had a message that is final with this send: the message, and the owner that had it."""
+        """The fast path of a send that also confirms an earlier receive, given as message and owner."""
         return None
 
     def send_each(self, sends: Sequence[Sending]) -> list[int | PostroomError | None]:
-        """Several such sends that have nothing to do with each other, in as few commits as can be.
+        """The fast path of several independent sends, in as few commits as possible.
 
-        Each answers for itself: a key, a refusal, or None if its case needs the long way.
+        Each gets a key, an error, or None if it needs the general path.
         """
         return [None] * len(sends)
 
     def send_some(self, queue: int, drafts: Sequence[Draft]) -> Sequence[int] | None:
-        """Likewise of many messages without types, all or none, in their order: their keys."""
+        """The fast path of many messages without types, all or none, in order; returns their keys."""
         return None
 
     def receive_one(self, queue: int) -> Message | None:
-        """The commonest receive likewise: the taken message; None if the case needs the long way.
+        """The fast path of a receive; None if the general path is needed.
 
-        It answers for a queue that keeps its processed messages, is neither held nor locked, and has a sound head.
+        It covers queues that keep processed messages, are neither on hold nor locked, and have a sound head.
         """
         return None
 
     def hand_one(self, queue: int, owner: str, fits: Callable[[Stored], bool]) -> tuple[Stored, str] | None:
-        """The same of a message that is not final before its receiver confirms it, if it fits; and its queue's path.
+        """The fast path of a receive that must be confirmed, if the message fits; also returns the queue's path.
 
-        The commit need not be on disk: if it is lost, the message is where it would be had the receiver died.
+        The commit need not be durable: if it is lost, the message is back in its place, as if the receiver had died.
         """
         return None
 
     def lease_one(self, queue: int, owner: str, microseconds: int) -> Lent | None:
-        """The commonest lease likewise; None as above.
+        """The fast path of a lease; None if the general path is needed.
 
-        It answers for a queue in free order whose next message is sound and not urgent, if nothing else is to be done
-        there first.
+        It covers queues in free order whose next message is sound and without priority, if nothing else is due there.
         """
         return None
 
     def lease_some(self, queue: int, owner: str, microseconds: int, most: int) -> list[Lent] | None:
-        """Likewise of the next messages, at most so many, in one commit."""
+        """The fast path of several leases, at most ``most``, in one commit."""
         return None
 
     def done_one(self, fence: int) -> bool:
-        """The commonest end of a lease likewise; False if the case needs the long way."""
+        """The fast path of acknowledging a lease; False if the general path is needed."""
         return False
 
     def turn_one(self, fence: int, queue: int, owner: str, microseconds: int) -> tuple[bool, Lent | None]:
-        """The end of a lease and the next one in one commit: whether it was ended, and what was given out.
+        """The fast path of ending a lease and taking the next in one commit: whether it was ended, and the new lease.
 
-        If it was not, nothing has happened, and the case needs the long way.
+        If not, nothing happened, and the general path is needed.
         """
         return False, None
 
     def done_some(self, fences: Sequence[int]) -> bool:
-        """Likewise of several leases, all or none, in one commit."""
+        """The fast path of acknowledging several leases, all or none, in one commit."""
         return False
 
     @property
     def address(self) -> str | None:
-        """The URL by which other machines open this store; None if it is a file of this one."""
+        """The URL of this store for other machines; None for a file."""
         return None
 
     def scrub(self) -> None:
-        """Write anew what there is, so that nothing of what was changed or deleted before is left in the file."""
+        """Rewrite the file, so that no deleted or changed data is left in it."""
         with self._mutex, self._entered():
             try:
                 self._rewrite()
@@ -234,7 +233,7 @@ class Store(ABC):
 
     @property
     def actor(self) -> str:
-        """Who acts, as the journal tells it."""
+        """The acting user, for the journal."""
         return self._acting.name or self._actor
 
     @property
@@ -242,21 +241,21 @@ class Store(ABC):
         return self._unusable not in (None, RoomReentered)
 
     def check_usable(self) -> None:
-        """Raise what anyone would get who uses this store, if it has stopped."""
+        """Raise if this store has stopped."""
         unusable = self._unusable
         if unusable is not None and unusable is not RoomReentered:
             raise unusable()
 
     @abstractmethod
     def waiter(self, line: int | None = None) -> AbstractContextManager[Waiter]:
-        """A waiter for the next commit that wakes.
+        """A waiter for the next relevant commit.
 
-        One who waits for a message of one queue stands in its line: of those a commit wakes as many as it has
-        messages for, the first of them first. Whoever is woken and leaves without a look has the next one woken.
+        Waiters for one queue form a line: a commit wakes as many as it has messages, first come, first served. One that
+        is woken and leaves without looking wakes the next.
         """
 
     def close(self) -> None:
-        """Close the connection; a child's copy of it after a fork is not its own to close."""
+        """Close the connection; a child's copy after a fork is not closed."""
         if self._process == os.getpid():
             with self._mutex:
                 if self._unusable is RoomReentered:
@@ -327,7 +326,7 @@ class Store(ABC):
         raise error
 
     def _is_damaged(self) -> bool:
-        """Whether the store is not what its journal comes to. Asked after an error that nobody has foreseen."""
+        """Whether the store does not match its journal. Checked after an unexpected error."""
         from postroom.store.proof.verification import verified  # which nothing else that is common needs
 
         self._rollback()
@@ -341,7 +340,7 @@ class Store(ABC):
 
     @contextmanager
     def _entered(self) -> Iterator[None]:
-        """Nothing of this store may be called again before this call is over: a signal handler would wreck it."""
+        """Refuse re-entry: a call from a signal handler would corrupt this one."""
         self._enter()
         try:
             yield
@@ -361,7 +360,7 @@ class Store(ABC):
         self._unusable = partial(StoreStopped, why=why)
 
     def _forked(self) -> None:
-        """In a child process: the connection is the parent's, and its lock may be held by a thread that is not here."""
+        """In a child process: the connection belongs to the parent, and its lock may never be released."""
         self._mutex = threading.RLock()
         self._unusable = partial(RoomForked, opened=self._process, used=os.getpid())
 
@@ -369,11 +368,11 @@ class Store(ABC):
 
     @abstractmethod
     def copy_to(self, file: Path, progress: OnProgress) -> None:
-        """Write all that is stored, as it is in one moment, into a SQLite file; others go on meanwhile."""
+        """Write a consistent snapshot into a SQLite file while others use the store."""
 
     @abstractmethod
     def copy_from(self, file: Path, progress: OnProgress) -> None:
-        """Take over all that a SQLite file of this version holds, in one commit; then this store takes no more work."""
+        """Take over the content of a SQLite file of this version in one commit; then this store stops."""
 
     @abstractmethod
     def _begin(self) -> None: ...
@@ -382,42 +381,42 @@ class Store(ABC):
     def _begin_reading(self) -> None: ...
 
     def _check_reading(self) -> None:  # noqa: B027  a server needs no such check
-        """A ``Conflict`` if what was read is not one picture of the store."""
+        """Raise ``Conflict`` if the reads were not one consistent snapshot."""
 
     @abstractmethod
     def _commit(self) -> None: ...
 
     @abstractmethod
     def _settle(self, label: str) -> None:
-        """After a commit that was not confirmed: let it be there for all or for nobody, if that can be done now.
+        """After an unconfirmed commit: make it visible to all or to nobody, if possible now.
 
-        Never raises. What cannot be settled is left so that others notice.
+        Never raises; what cannot be settled is marked.
         """
 
     @abstractmethod
     def _rollback(self) -> None:
-        """End the transaction if one is open; never raises."""
+        """Roll back an open transaction; never raises."""
 
     @abstractmethod
     def _translated(self, error: BaseException) -> BaseException:
-        """A driver's error as ours (or as ``Conflict``); any other comes back as it is."""
+        """A driver's error as ours (or as ``Conflict``); any other is returned unchanged."""
 
     @abstractmethod
     def _refused_commit(self, error: BaseException) -> PostroomError | Conflict | None:
-        """Ours, if the database said for certain that the commit did not happen; else None."""
+        """The error if the database certainly did not commit; else None."""
 
     @abstractmethod
     def _rewrite(self) -> None: ...
 
     def _wake_with_commit(self, lines: Lines | None = None) -> None:  # noqa: B027  a database wakes by one of the two
-        """Have those who wait be woken by the commit that follows: all, or of ``lines`` so many."""
+        """Have the next commit wake waiters: all, or so many of each of ``lines``."""
 
     def _wake_after_commit(self, lines: Lines | None = None) -> None:  # noqa: B027
-        """Wake those who wait, likewise."""
+        """Wake waiters after the commit, in the same way."""
 
 
 def _prepared(work: Callable[[], T]) -> T:
-    """What comes of work, with all that it asks for worked out first, while nobody waits for the store."""
+    """Run work, computing what it asks for (``Unprepared``) outside of the transaction."""
     for _ in range(CONFLICT_RETRIES_MAX):
         try:
             return work()

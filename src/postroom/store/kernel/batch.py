@@ -1,6 +1,6 @@
-"""Many changes at once, in a given order: what a step of the engine does, or a send to a queue with admission.
+"""Many changes at once, in a given order: for engine steps, and sends to queues with admission.
 
-The journal reads as if they had been made one after another; the database sees a few statements over many rows.
+The journal is as if they were made one by one; the database executes a few statements over many rows.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from postroom.store.kernel.transaction import Transaction
 
 
 class Stale(Exception):
-    """A message that was to be taken is no longer there: someone else has received it meanwhile."""
+    """A message to be taken is no longer there: someone else has received it."""
 
 
 class Places(NamedTuple):
-    """Where a new message stands besides its queue: by number of the slicing or index, and value."""
+    """Slices and indexes of a new message: number of the slicing or index, and value."""
 
     slices: tuple[tuple[int, str], ...] = ()
     entries: tuple[tuple[int, str], ...] = ()
@@ -66,12 +66,12 @@ Admit = Callable[[Transaction, Queue, Sequence[Draft]], Sequence[Put]]
 
 
 def admit_nothing(tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> Sequence[Put]:
-    """For a store that is used without the capabilities that admit: nothing may enter unchecked."""
+    """Always raises: a store without the admitting capabilities accepts no messages for such queues."""
     raise StoreCorrupt(why=f"{queue.name} needs checks that are not available here")
 
 
 class Origin(NamedTuple):
-    """Someone who puts messages into a queue: what their lines have in common is worked out once."""
+    """The actor of new messages; the common part of their lines is computed once."""
 
     queue: int
     actor: str
@@ -84,10 +84,10 @@ PutPlainly = Callable[[Origin, str, str, str | None, str, int | None], int]
 
 
 class Batch:
-    """Changes in their order. ``write`` makes them; queues must be locked by this transaction before.
+    """Changes in order.
 
-    Or, where objects for each change cost too much: ``reserve`` numbers for so many changes, call the verbs, and
-    ``finish``.
+    ``write`` makes them; queues must be locked by this transaction. Or, without an object per change: ``reserve``
+    numbers, call the verbs, and ``finish``.
     """
 
     def __init__(self, tx: Transaction) -> None:
@@ -119,9 +119,9 @@ class Batch:
         self.put_plainly: PutPlainly = self._plainly()
 
     def write(self, changes: Sequence[Change], snapshot: int) -> Sequence[int]:
-        """Make the changes; a reset frees what stood in its slice at ``snapshot``. Answers with the new keys.
+        """Make the changes; a reset empties its slice as of ``snapshot``.
 
-        Raises ``Stale`` if a message to be taken is not there any more; then the transaction must not go on.
+        Returns the new keys. Raises ``Stale`` if a message to be taken is gone; then the transaction must end.
         """
         keys = self.reserve(len(changes), sum(type(change) is Put for change in changes))
         for change in changes:
@@ -136,7 +136,7 @@ class Batch:
         return keys
 
     def reserve(self, changes: int, puts: int) -> Sequence[int]:
-        """Numbers in the journal for so many changes, and keys for the new messages among them."""
+        """Reserve journal numbers for changes, and keys for new messages among them."""
         self._keys = self._tx.keys.take(puts) if puts else ()
         self._next_key = iter(self._keys)
         numbers = self._session.journal_numbers(changes) if changes else ()
@@ -158,7 +158,7 @@ class Batch:
         due: int | None = None,
         passed: bool = False,
     ) -> None:
-        """A new message; one that has ``passed`` is processed as soon as it is there, which takes a second number."""
+        """Put a new message; one that has ``passed`` is processed at once, which takes a second number."""
         key = self.put_plainly(self.origin(queue, actor), body, form, type, properties, cause)
         seq, id = self._puts[-1][2], queue.id
         for set, value in places.slices:
@@ -183,7 +183,7 @@ class Batch:
         return origin
 
     def _plainly(self) -> PutPlainly:
-        """Makes ``put_plainly``. Most of a large step is this, so it calls nothing twice and looks nothing up.
+        """Make ``put_plainly``, an optimised put without lookups, because it is most of a large step.
 
         Hash and digest are those of ``message_hash`` and ``line_digest``.
         """
@@ -206,7 +206,7 @@ class Batch:
         return put_plainly
 
     def take(self, queue: Queue, stored: Stored, sliced: bool, failed: bool = False, detail: str | None = None) -> None:
-        """A message leaves; one of a sphere counts as processed there unless it has ``failed``."""
+        """Take a message; one of a sphere counts as processed there unless it has ``failed``."""
         if not failed and IN_SPHERE in stored.properties:
             self._used.append(stored.key)
         seq, id, key = next(self._numbers), queue.id, stored.key
@@ -250,7 +250,7 @@ class Batch:
             self._tx.timers.add(due, ECHO, {"message": key})
 
     def _insert(self) -> None:
-        """The new messages, and the journal."""
+        """Write new messages and journal lines."""
         came: defaultdict[int, list[int]] = defaultdict(list)
         for row in self._puts:
             came[row[1]].append(row[2])
@@ -261,7 +261,7 @@ class Batch:
         self._tx.journal.add_lines(self._journal)
 
     def _insert_passed(self) -> list[Row]:
-        """Write the messages that are processed already; answers with the others."""
+        """Write the messages that are already processed; returns the others."""
         kept: list[Row] = []
         gone: list[Row] = []
         for place, taken in self._passed.items():

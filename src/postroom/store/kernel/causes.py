@@ -1,4 +1,4 @@
-"""Why a message is there: which one it was made for, and which were made for it. Also of those that are gone."""
+"""Causes and effects of messages, including deleted ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Causes:
         self._archives = archives
 
     def origin(self, message: int) -> Origin | None:
-        """What a message was made for, and its type; None if this store has never had it."""
+        """The cause and type of a message; None if this store never had it."""
         row = self._session.row(_ORIGIN, (message, message))
         if row is None:
             archived = self._archives.departed(message)
@@ -37,7 +37,7 @@ class Causes:
         return None if row is None else Origin(*row)
 
     def origins(self, messages: Collection[int]) -> dict[int, Origin]:
-        """The same of many; those that this store has never had are missing."""
+        """Like ``origin``, for many; unknown messages are missing."""
         asked = list(messages)
         answers = self._session.each(_ORIGIN, [(message, message) for message in asked])
         known = {message: Origin(*rows[0]) for message, rows in zip(asked, answers, strict=True) if rows}
@@ -46,11 +46,11 @@ class Causes:
         return known | {message: Origin(*row[1:]) for message, row in archived.items()}
 
     def require(self, message: int) -> None:
-        """Refuse a cause that this store has never had: a message follows from one that was there before it."""
+        """Raise for a cause that this store never had."""
         if self.origin(message) is None:
             raise MessageUnknown(key=key_text(message))
 
     def effects(self, message: int, limit: int) -> list[int]:
-        """The first messages that were made for one, in the order of their keys."""
+        """The first messages caused by one, by key."""
         here = [row[0] for row in self._session.rows(_EFFECTS, (message, message, limit))]
         return sorted({*here, *self._archives.effects(message)})[:limit]

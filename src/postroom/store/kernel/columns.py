@@ -1,4 +1,4 @@
-"""The columns of whole lines of the journal, in the order of ``Line``."""
+"""The columns of journal lines, in the order of ``Line``."""
 
 from __future__ import annotations
 

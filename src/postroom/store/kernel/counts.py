@@ -1,6 +1,6 @@
-"""What a transaction changes in the counts of queues, and which queues it makes non-empty.
+"""The changes of a transaction to the counts of queues, and the queues that become non-empty.
 
-Numbers are given out here, and what changed is written once, at the end of the transaction.
+It assigns arrival numbers, and writes all changes once, at the end of the transaction.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Counts:
         self._changes: dict[int, Change] = {}
 
     def arrive(self, queue: Queue, lines: Sequence[int]) -> Sequence[int]:
-        """Number arrivals, one by each of these lines of the journal: their numbers grow as the lines do."""
+        """Number arrivals, one for each journal line, in the same order."""
         change = self._of(queue)
         first = change.queue.arrivals + change.arrived + 1
         change.arrived += len(lines)
         return range(first, first + len(lines)) if self._session.counts_arrivals else lines
 
     def waiting(self, queue: Queue) -> int:
-        """How many messages can be received, as this transaction has changed it."""
+        """How many messages can be received, including this transaction's changes."""
         change = self._of(queue)
         return change.queue.unprocessed + change.arrived - change.departed
 
@@ -52,7 +52,7 @@ class Counts:
         return change.queue.arrivals + change.arrived
 
     def depart(self, queue: Queue, number: int, count: int = 1, *, kept: bool, leased: int = 0) -> None:
-        """``count`` messages leave, of which one has the highest ``number``; so many of them are leased."""
+        """Note that ``count`` messages leave, with the highest ``number`` among them; so many of them are leased."""
         change = self._of(queue)
         change.departed += count
         change.leased += leased
@@ -60,15 +60,15 @@ class Counts:
         change.highest = max(change.highest, number)
 
     def come_back(self, queue: Queue) -> None:
-        """One that had left to be given back is there again, under its number."""
+        """A message that left temporarily is back, under its number."""
         self._of(queue).departed -= 1
 
     def end_lease(self, queue: Queue) -> None:
-        """One that had left to be given back is no longer leased, whatever becomes of it."""
+        """A message that left temporarily is no longer leased, whatever happens to it."""
         self._of(queue).leased -= 1
 
     def keep(self, queue: Queue) -> None:
-        """One that had left to be given back stays as a processed one."""
+        """A message that left temporarily stays as processed."""
         self._of(queue).processed += 1
 
     def purge(self, queue: Queue, count: int) -> None:
@@ -79,10 +79,9 @@ class Counts:
             self._changes.clear()
 
     def settle(self, lines: Collection[int] = ()) -> bool:
-        """Write what departed; note what is to be sent, and the command lines of queues that became non-empty.
+        """Write departures; note messages to send, and command lines of queues that became non-empty.
 
-        True if there is something for others to do. Of what comes back to a queue in ``lines`` those are told who wait
-        in its line.
+        True if others have to be woken. For messages returned to a queue in ``lines``, only its line is woken.
         """
         filled = False
         sending: list[tuple[int, Queue]] = []

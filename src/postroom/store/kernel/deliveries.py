@@ -1,8 +1,8 @@
-"""Leased messages: given out for a time under a number, and in their place again if nobody ends the lease.
+"""Leased messages: delivered for a time under a number, and available again if the lease is not ended.
 
-The number of a lease is that of the line of the journal by which it began. Whoever ends it shows the number; after the
-lease has lapsed there is no row with it, and the end is refused. A leased message stays in its queue and keeps its
-place. Messages that wait for their time, or for an earlier one of the same key, keep theirs too.
+A lease's number is the journal number of its start. Ending it needs the number; an expired lease has no row, so ending
+it is refused. A leased message keeps its place in the queue, like delayed messages, and messages blocked by an earlier
+one of the same key.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _FIRST_URGENT = (
 
 
 def addition(fence: str = "?") -> str:
-    """The statement that notes a lease: number, message, queue, owner and end."""
+    """The statement that inserts a lease: number, message, queue, owner and end."""
     return f"INSERT INTO deliveries (fence, message, queue, owner, until) VALUES ({fence}, ?, ?, ?, ?)"
 
 
@@ -117,7 +117,7 @@ FAILED_IN, FAILED_WHY, FAILED_TIMES = FAILURE = ("dead.queue", "dead.reason", "d
 
 
 class Delivery(NamedTuple):
-    """A lease as it stands."""
+    """A current lease."""
 
     fence: int
     message: int
@@ -127,7 +127,7 @@ class Delivery(NamedTuple):
 
 
 class Details(NamedTuple):
-    """What the rows of messages have for those who deliver them."""
+    """The delivery columns of a message's row."""
 
     state: int
     attempts: int = 0
@@ -137,20 +137,20 @@ class Details(NamedTuple):
     lane: str | None = None
 
     def own(self) -> Wanted:
-        """What was asked for the message itself. The wait for a next attempt is its queue's affair, as attempts are."""
+        """The message's own options. The wait for a retry belongs to the queue, like attempts."""
         waits = self.state == State.DELAYED and not self.attempts
         return Wanted(self.priority, self.due if waits else None, self.expires)
 
 
 class Wanted(NamedTuple):
-    """What a sender asks for a message."""
+    """The options of a send."""
 
     priority: int = 0
     due: int | None = None
     expires: int | None = None
 
     def detail(self) -> dict[str, int]:
-        """What the journal says of it."""
+        """The options for the journal."""
         return {name: value for name, value in self._asdict().items() if value}
 
 
@@ -186,7 +186,7 @@ class Deliveries:
         return [Delivery(*row) for row in rows]
 
     def after(self, fence: int, limit: int) -> list[Delivery]:
-        """Leases in the order in which they began: those after a number, at most ``limit``."""
+        """Leases by number: those after one, at most ``limit``."""
         return [Delivery(*row) for row in self._session.rows(_AFTER, (fence, limit))]
 
     def of_owner(self, owner: str) -> list[Delivery]:
@@ -196,25 +196,25 @@ class Deliveries:
         return self._session.number(_COUNT, (queue.id,))
 
     def put_aside(self) -> Callable[[Queue], tuple[int, int, int]]:
-        """Answers for each queue how many messages are leased, wait for their time, and for others of the same key."""
+        """A function that returns how many messages of a queue are leased, delayed and blocked."""
         counts: list[dict[int, int]] = [
             dict(self._session.rows(statement)) for statement in (_COUNTED, _DELAYED, _BLOCKED)
         ]
         return lambda queue: (counts[0].get(queue.id, 0), counts[1].get(queue.id, 0), counts[2].get(queue.id, 0))
 
     def inside(self, queue: Queue) -> int:
-        """How many messages are in a queue and not processed, in whatever state; of those that wait aside, up to one.
+        """How many unprocessed messages a queue has, counting leased and delayed ones as at most one.
 
-        So asking whether there are any costs no more for a queue that has very many.
+        So asking whether there are any is fast for large queues.
         """
         return queue.unprocessed + self.aside(queue, 1)
 
     def aside(self, queue: Queue, most: int) -> int:
-        """How many are leased, or wait for their time or for others: up to ``most`` of these."""
+        """How many are leased, delayed or blocked, up to ``most``."""
         return self.count(queue) + self._session.number(_SOME_WAITING, (queue.id, most))
 
     def is_stale(self, queue: Queue, *, owners: bool) -> bool:
-        """Whether something of a queue must be given back, brought or let go before it is received from."""
+        """Whether leases have expired, or messages are due or expired, which must be handled before a receive."""
         id, now = queue.id, self._session.now
         if self._session.row(_STALE, (id, now, id, now, id, now)) is not None:
             return True
@@ -225,21 +225,21 @@ class Deliveries:
         return Details(int(State.PROCESSED)) if row is None else Details(*row)
 
     def attempts(self, messages: Sequence[int]) -> dict[int, int]:
-        """How often messages were tried, of those that were."""
+        """How often messages were tried, for those that were."""
         rows = self._session.rows(_ATTEMPTS, (json.dumps(list(messages)),)) if messages else []
         return {row[0]: row[1] for row in rows}
 
     def watched_due(self) -> dict[int, int]:
-        """When the first message is to be tried again, by the queues of which the engine takes messages."""
+        """The time of the first retry in each queue that the engine reads."""
         return {row[0]: row[1] for row in self._session.rows(_WATCHED_DUE) if row[1] is not None}
 
     def next_change(self, queue: Queue) -> int | None:
-        """When time alone will bring a message of a queue back."""
+        """When time alone makes a message of a queue available."""
         moments = [self._session.value(statement, (queue.id,)) for statement in (_FIRST_END, _FIRST_DUE, _FIRST_EXPIRY)]
         return min((moment for moment in moments if moment is not None), default=None)
 
     def is_ready(self, queue: Queue, policy: Policy) -> bool:
-        """Whether something may be given out, for a look that locks nothing and may be mistaken only by saying yes."""
+        """Whether something may be delivered; without a lock, so a True may be wrong."""
         if policy.order != STRICT or not queue.unprocessed:
             return queue.unprocessed > 0
         if self._session.row(_HAS_ANY, (queue.id,)):
@@ -250,7 +250,7 @@ class Deliveries:
     # --- giving out ---
 
     def claim(self, queue: Queue, limit: int, policy: Policy) -> list[Stored]:
-        """The next messages that may be given out, at most ``limit``; others do not get them while this runs."""
+        """The next messages that may be delivered, at most ``limit``, exclusively for this transaction."""
         if policy.ordered:
             return self._claim_in_order(queue, limit, policy)
         return self._found(self._keys(queue, limit))
@@ -262,7 +262,7 @@ class Deliveries:
         return keys
 
     def urgent(self, queue: Queue) -> list[Stored]:
-        """All urgent messages that wait, in their order."""
+        """All waiting messages with a priority, in order."""
         return self._found([row[0] for row in self._session.rows(_ALL_URGENT, (queue.id, BATCH_MESSAGES_MAX))])
 
     def _found(self, keys: Sequence[int]) -> list[Stored]:
@@ -270,7 +270,7 @@ class Deliveries:
         return [messages[key] for key in keys]
 
     def _claim_in_order(self, queue: Queue, limit: int, policy: Policy) -> list[Stored]:
-        """The queue's row is locked. Messages whose key is taken leave the way of those behind them."""
+        """Claim in order, with the queue's row locked. Messages whose key is busy are moved aside."""
         if policy.order == STRICT:
             head = [] if self._session.row(_HAS_ANY, (queue.id,)) else self._found(self._keys(queue, 1))
             return [stored for stored in head if not self._session.row(_DELAYED_BEFORE, (queue.id, stored.position))]
@@ -292,32 +292,32 @@ class Deliveries:
         return []
 
     def _free_stuck(self, queue: Queue) -> bool:
-        """Let a message come that waits for others of its key though nobody has any, as earlier versions left them."""
+        """Unblock a message whose key is not busy, as earlier versions left them."""
         keys = [row[0] for row in self._session.rows(_STUCK, (queue.id, queue.id, queue.id))]
         for key in keys:
             self.unblock(queue, self.details(key).lane)
         return bool(keys)
 
     def is_taken(self, queue: Queue, lane: str, stored: Stored) -> bool:
-        """Whether a message of a key is leased, or an earlier one waits for its time or for others."""
+        """Whether a key is busy: a message of it is leased, or an earlier one is delayed or blocked."""
         return self._session.row(_LANE_TAKEN, (queue.id, lane, stored.position)) is not None
 
     def block(self, queue: Queue, stored: Stored, lane: str) -> None:
-        """Let a message wait for those of its key that come before it."""
+        """Block a message until earlier ones of its key are done."""
         line = self._messages.line("block", stored, queue, queue, {"lane": lane})
         check_one(self._session.run(rows.BLOCK, (line, lane, stored.key, queue.id)), stored)
         self._counts.depart(queue, stored.number, kept=False)
 
     def make_way(self, queue: Queue, stored: Stored, lane: str) -> None:
-        """Let a message whose key is taken wait; if nobody has one of it, the earliest that waits may come.
+        """Block a message whose key is busy; if it is not, unblock the earliest one.
 
-        An urgent one that was given back may find an earlier one, which waits for its sake.
+        A returned message with a priority may find an earlier one that is blocked because of it.
         """
         self.block(queue, stored, lane)
         self.unblock(queue, lane)
 
     def lease(self, queue: Queue, stored: Stored, owner: str, until: int, policy: Policy) -> int:
-        """Give a message out until a time; answers with the number of the lease."""
+        """Lease a message until a time; returns the number of the lease."""
         lane = lane_of(stored, policy)
         line = self._messages.line("lease", stored, queue, queue, None if lane is None else {"lane": lane})
         values = (line, self._session.now, lane, stored.key, queue.id)
@@ -327,17 +327,17 @@ class Deliveries:
         return line
 
     def add_lost(self, fence: int, message: int, queue: int) -> None:
-        """Note a lease again whose row was damaged; it is over."""
+        """Restore a lease whose row was damaged, as expired."""
         self._session.run(ADD, (fence, message, queue, "", 0))
 
     def forget(self, fence: int) -> None:
-        """Remove the row of a lease that there is not."""
+        """Remove the row of a lease that does not exist."""
         self._session.run(REMOVE, (fence,))
 
     # --- the end of a lease ---
 
     def done(self, fence: int) -> Stored:
-        """The work on a leased message is done: it is processed, or gone where the queue keeps none."""
+        """Acknowledge a leased message: it is processed, or discarded if the queue keeps none."""
         queue, stored, details = self._ended(fence)
         self._messages.take_for_good(queue, stored, rows.MARK_LEASED, rows.DISCARD_LEASED)
         self._left(queue, stored, details)
@@ -348,7 +348,7 @@ class Deliveries:
             raise self._over(fence)
 
     def release(self, fence: int, delay: int = 0) -> Stored:
-        """Give a message back unworked: this was no attempt."""
+        """Release a message; it counts as no attempt."""
         queue, stored, details = self._ended(fence)
         due = self._session.now + delay if delay else None
         self._give_back(queue, stored, details._replace(attempts=details.attempts - 1), "release", {}, due)
@@ -357,7 +357,7 @@ class Deliveries:
     def fail(self, fence: int, reason: str, *, final: bool = False, verb: str = "fail") -> tuple[Stored, str | None]:
         """An attempt has failed: the message waits for the next, or goes to the dead letters after the last.
 
-        Answers with the message, and the queue of dead letters if it went there.
+        Returns the message, and the queue of dead letters if it went there.
         """
         queue, stored, details = self._ended(fence)
         policy = self._policies.of(queue)
@@ -369,15 +369,15 @@ class Deliveries:
         return stored, None
 
     def fail_at_once(self, queue: Queue, stored: Stored, reason: str, *, final: bool) -> str | None:
-        """The engine has tried a message that waits, and failed: given out and failed in one commit.
+        """Note a failed attempt of the engine at a waiting message: lease and failure in one commit.
 
-        Answers with the queue of dead letters if it went there.
+        Returns the queue of dead letters if it went there.
         """
         fence = self.lease(queue, stored, "", self._session.now, NO_POLICY)
         return self.fail(fence, reason, final=final)[1]
 
     def lapse(self, queue: Queue, *, owners: bool) -> list[Stored]:
-        """Give back what nobody will end any more: its time is over or, if ``owners`` are looked at, its process."""
+        """Take back expired leases, and if ``owners`` are checked, those of ended processes."""
         past = [Delivery(*row) for row in self._session.rows(_PAST, (queue.id, self._session.now, DELIVERIES_DUE_MAX))]
         why = {delivery.fence: "its lease ran out" for delivery in past}
         if owners:
@@ -393,7 +393,7 @@ class Deliveries:
         return ended
 
     def _ended(self, fence: int) -> tuple[Queue, Stored, Details]:
-        """Take the row of a lease away: whoever does has ended it. Then its queue is locked, in this order by all."""
+        """Remove the row of a lease, which ends it, then lock its queue; always in this order."""
         delivery = self.find(fence)
         if delivery is not None and not self._session.counts_arrivals:
             self._queues.locked(delivery.queue)  # where messages do not count, whoever ends a lease does
@@ -427,7 +427,7 @@ class Deliveries:
     # --- dead letters ---
 
     def to_dead_letters(self, queue: Queue, stored: Stored, reason: str) -> Queue:
-        """Move a message that waits to the dead letters of its queue: it keeps its priority, and does not expire."""
+        """Move a waiting message to the dead letters of its queue: it keeps its priority and does not expire."""
         return self._to_dead_letters(queue, stored, self.details(stored.key), self._policies.of(queue), reason)
 
     def _to_dead_letters(self, queue: Queue, stored: Stored, details: Details, policy: Policy, reason: str) -> Queue:
@@ -439,7 +439,7 @@ class Deliveries:
         return target
 
     def dead_letters(self, queue: Queue, policy: Policy) -> Queue:
-        """The queue of dead letters, locked for this transaction; made if there is none."""
+        """The queue of dead letters, locked; created if missing."""
         name = policy.dead_letters_of(queue.name)
         target = self._queues.made(name, "basic")
         if target.retired:
@@ -460,10 +460,10 @@ class Deliveries:
     ) -> int:
         """Take a message that waits, or whose lease has ended, out of one queue and append it to another.
 
-        It leaves the slices and indexes of the one. Answers with its position in the other.
+        It leaves the slices and indexes of the first. Returns its position in the second.
         """
-        said = (stored.body, stored.format, stored.type, properties)
-        hash = message_hash(stored.key, stored.created, stored.cause, *said)
+        content = (stored.body, stored.format, stored.type, properties)
+        hash = message_hash(stored.key, stored.created, stored.cause, *content)
         seq = self._messages.line(verb, stored, queue, target, {**(detail or {}), **keeps.detail()} or None)
         (number,) = self._counts.arrive(target, (seq,))
         state = State.UNPROCESSED if keeps.due is None else State.DELAYED
@@ -480,7 +480,7 @@ class Deliveries:
     # --- what waits for its time ---
 
     def put(self, queue: Queue, draft: Draft, wanted: Wanted, cause: int | None = None) -> int:
-        """Store one new message that is urgent, comes later, or expires."""
+        """Store a new message with a priority, a delay or an expiry."""
         key = self._messages.put(queue, draft, cause, wanted.detail())
         state = State.UNPROCESSED if wanted.due is None else State.DELAYED
         values = (int(state), wanted.priority, wanted.due, wanted.expires, key, queue.id)
@@ -490,7 +490,7 @@ class Deliveries:
         return key
 
     def free_due(self, queue: Queue) -> list[Stored]:
-        """Let what has waited for its time be received."""
+        """Make delayed messages available that are due."""
         keys = [row[0] for row in self._session.rows(_DUE, (queue.id, self._session.now, DELIVERIES_DUE_MAX))]
         due = self._found(keys)
         for stored in due:
@@ -498,7 +498,7 @@ class Deliveries:
         return due
 
     def expire(self, queue: Queue, policy: Policy) -> int:
-        """Drop what has expired, or move it to the dead letters; answers with how many these were."""
+        """Drop expired messages, or move them to the dead letters; returns how many."""
         keys = [row[0] for row in self._session.rows(_EXPIRED, (queue.id, self._session.now, DELIVERIES_DUE_MAX))]
         for stored in self._found(keys):
             if policy.expired == DEAD_LETTERS:
@@ -508,7 +508,7 @@ class Deliveries:
         return len(keys)
 
     def discard(self, queue: Queue, stored: Stored, verb: str, detail: Mapping[str, Any] | None = None) -> None:
-        """Let a message go that waits, in whatever state; the journal says that it was."""
+        """Discard an unprocessed message in any state; the journal records it."""
         details = self.details(stored.key)
         line = self._messages.line(verb, stored, queue, None, detail)
         self._session.run(rows.DEPART, (stored.key, line, stored.cause, stored.type))
@@ -519,11 +519,11 @@ class Deliveries:
         self._left(queue, stored, details)
 
     def _left(self, queue: Queue, stored: Stored, details: Details) -> None:
-        """One has left its queue, from whatever state: also one that came back and waited may have others behind it."""
+        """A message has left its queue, from any state; it may have blocked others, even as a returned one."""
         self.unblock(queue, details.lane or lane_of(stored, self._policies.of(queue)))
 
     def unblock(self, queue: Queue, lane: str | None) -> None:
-        """One of a key has left: the next of it may come, unless another is on its way."""
+        """A message of a key has left: unblock the next one, unless another is being delivered."""
         if lane is None or self._session.row(_LANE_HELD, (queue.id, lane)) is not None:
             return
         keys = [row[0] for row in self._session.rows(_LANE_NEXT, (queue.id, lane))]
@@ -537,12 +537,12 @@ class Deliveries:
 
 
 def lane_of(stored: Stored, policy: Policy) -> str | None:
-    """The key whose messages come one after another; None if a message has none. One value has one key."""
+    """The ordering key of a message; None if it has none. Equal values have one key."""
     value = None if policy.by is None else json.loads(stored.properties).get(policy.by)
     return None if value is None else json.dumps(compared(value), ensure_ascii=False)
 
 
 def unmarked(properties: str) -> str:
-    """Properties without what was said of a failure."""
+    """Properties without those about a failure."""
     members = json.loads(properties)
     return properties_text({name: value for name, value in members.items() if name not in FAILURE})

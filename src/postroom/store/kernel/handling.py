@@ -1,6 +1,6 @@
-"""Many messages of stations at once, each written on and moved in one event: what a step of procedures does.
+"""Many messages of stations at once, each edited and moved in one event, for steps of procedures.
 
-A message that is not where it was any more spoils the whole: then the step has not happened.
+If one message is no longer where it was, nothing happens.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from postroom.store.kernel.transaction import Transaction
 
 
 class Move(NamedTuple):
-    """A message goes to a queue, or stays in its own, with another body perhaps."""
+    """A message moves to a queue, or stays, optionally with another body."""
 
     stored: Stored
     source: Queue
@@ -44,7 +44,7 @@ class New(NamedTuple):
 
 
 def apply(tx: Transaction, changes: Sequence[Move | New]) -> list[Stored]:
-    """Make the changes in their order; answers with each message as it is then. Queues must be locked before."""
+    """Make the changes in order; returns each changed message. Queues must be locked."""
     if not changes:
         return []
     seqs, now = tx.session.journal_numbers(len(changes)), tx.now
@@ -89,7 +89,7 @@ def apply(tx: Transaction, changes: Sequence[Move | New]) -> list[Stored]:
 
 
 def _numbers(counts: Counts, seqs: Sequence[int], changes: Sequence[Move | New]) -> dict[int, Iterator[int]]:
-    """The numbers of arrivals in each queue; a message that stays in its own is the newest there, too."""
+    """Arrival numbers in each queue; a message that stays becomes the newest there, too."""
     targets = [change.target if type(change) is Move else change[1] for change in changes]
     lines: defaultdict[int, list[int]] = defaultdict(list)
     for seq, queue in zip(seqs, targets, strict=True):

@@ -1,8 +1,8 @@
-"""The journal: every state change, in the commit that made it. Locate, trace, history and audit are readings of it.
+"""The journal: every state change, in the commit that made it. Locate, trace, history and audit read it.
 
-The events of one message are a chain: each knows the number of the one before it, and the message (or, once it is gone,
-its row in ``departed``) the number of the last. So a trace costs its own length, and writing needs no second index.
-Every line carries a digest of what it says: a changed one is noticed by whoever verifies (``store/proof/audit.py``).
+The events of one message are linked: each has the number of the previous one, and the message (or its row in
+``departed``) that of the last. So a trace takes time proportional to its length, without a second index. Every line has
+a digest, so that verification detects changes (``store/proof/audit.py``).
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ Id = int | None  # of a message, a line or a queue, if there is one
 
 
 class Line(NamedTuple):
-    """One line as it is written, with the numbers of queues and messages."""
+    """One line, with numbers of queues and messages."""
 
     seq: int
     at: int
@@ -111,7 +111,7 @@ class Line(NamedTuple):
 
     @property
     def sound(self) -> bool:
-        """Whether the line still says what was written; one without a digest cannot tell."""
+        """Whether the line matches its digest; True for one without a digest."""
         _, at, verb, message, prior, source, target, detail, actor, digest = self
         if digest is None:
             return True
@@ -129,7 +129,7 @@ _line: Callable[[Row], Line] = partial(tuple.__new__, Line)  # the constructor's
 def line_digest(
     at: int, verb: str, message: Id, prior: Id, source: Id, target: Id, actor: str, detail: str | None = None
 ) -> bytes:
-    """All that a line says, in 8 bytes. Its number is not among it: the database chooses that last."""
+    """The digest of a line in 8 bytes, without its number, which the database assigns last."""
     digest = empty_digest()
     digest.update(f"{message}\0{prior}\0{at}\0{verb}\0{source}\0{target}\0{actor}\0{detail}".encode())
     return digest.digest()
@@ -138,9 +138,9 @@ def line_digest(
 def server_digest(
     at: int, verb: str, message: Id, prior: Id, source: Id, target: Id, actor: str, detail: str | None = None
 ) -> bytes:
-    """The same of a line that the database has made by itself: PostgreSQL has no BLAKE2. It is longer, so it is known.
+    """The digest of a line that the database itself writes: PostgreSQL has no BLAKE2.
 
-    What is None is left out: such a line has few forms.
+    It is longer, and so recognisable. Missing columns are left out.
     """
     parts = (message, prior, at, verb, source, target, actor, detail)
     text = "\x1f".join(str(part) for part in parts if part is not None)
@@ -148,12 +148,12 @@ def server_digest(
 
 
 def put_alike(at: int, target: int, actor: str, verb: str = "put") -> str:
-    """What the digests of new messages in one queue have in common, behind the key."""
+    """The common part of the digests of new messages in one queue, after the key."""
     return f"\0None\0{at}\0{verb}\0None\0{target}\0{actor}\0None"
 
 
 def digests_of(keys: Iterable[int], alike: str) -> list[bytes]:
-    """The digests of lines that differ in the message alone."""
+    """The digests of lines that differ only in the message."""
     digests, fresh = list[bytes](), empty_digest
     for key in keys:
         digest = fresh()
@@ -163,7 +163,7 @@ def digests_of(keys: Iterable[int], alike: str) -> list[bytes]:
 
 
 def put_digest(at: int, message: int, target: int, actor: str) -> bytes:
-    """The same of a plain send, whose cost counts."""
+    """The digest of a plain send, optimised."""
     digest = empty_digest()
     digest.update(f"{message}\0None\0{at}\0put\0None\0{target}\0{actor}\0None".encode())
     return digest.digest()
@@ -177,7 +177,7 @@ empty_digest = blake2b(digest_size=8).copy
 def numbered(
     seq: int, at: int, verb: str, message: Id, prior: Id, source: Id, target: Id, actor: str, detail: str | None = None
 ) -> Row:
-    """The values of one line whose number was reserved, for ``add_lines``."""
+    """The values of one line with a reserved number, for ``add_lines``."""
     digest = line_digest(at, verb, message, prior, source, target, actor, detail)
     return (seq, at, verb, message, prior, source, target, actor, detail, digest)
 
@@ -240,7 +240,7 @@ class Journal:
         target: int | None = None,
         detail: Mapping[str, Any] | None = None,
     ) -> int:
-        """Append one event; its number is also the position of a message that arrived by it."""
+        """Append an event; its number is also the position of a message that arrives with it."""
         session = self._session
         written = None if detail is None else self.detail_text(detail)
         about = (session.now, verb, message, prior, source, target, self.actor, written)
@@ -248,17 +248,17 @@ class Journal:
 
     @staticmethod
     def detail_text(detail: Mapping[str, Any]) -> str:
-        """The detail of a line, as it is written."""
+        """The detail of a line as text."""
         return json.dumps(detail, ensure_ascii=False, separators=(",", ":"))
 
     def add_to(self, message: int, verb: str, queue: int, detail: Mapping[str, Any]) -> None:
-        """An event that leaves the message where it is; one of ``NOTES``."""
+        """Append an event that does not move the message; one of ``NOTES``."""
         prior = self._rows.last_line(message)
         seq = self.add(verb, message=message, prior=prior, source=queue, target=queue, detail=detail)
         self._rows.set_last_line(message, seq)
 
     def add_arrivals(self, verb: str, numbers: Sequence[int], keys: Sequence[int], target: int) -> None:
-        """One event for each of many new messages, which are at the end of a queue by the numbers reserved for them."""
+        """Append one event for each of many new messages, with reserved numbers."""
         session, actor = self._session, self.actor
         at = session.now
         alike = put_alike(at, target, actor, verb)  # they differ in the message alone
@@ -271,11 +271,11 @@ class Journal:
         self.add_lines([(seq, at, verb, key, None, None, target, actor, None, digest) for seq, key, digest in lines])
 
     def add_lines(self, lines: list[Row]) -> None:
-        """Lines whose numbers were reserved, each as ``numbered`` makes it."""
+        """Append lines with reserved numbers, as ``numbered`` makes them."""
         self._session.many(_APPEND_NUMBERED, lines)
 
     def trace(self, message: int) -> list[Event]:
-        """Everything that happened to one message, oldest first; what was archived is read there."""
+        """The history of one message, oldest first, including archives."""
         last = self._rows.last_line(message)
         rows = [] if last is None else self._session.rows(_CHAIN, (last,))
         behind = rows[0][_PRIOR] if rows else last  # the line before those that are here
@@ -292,7 +292,7 @@ class Journal:
         return [_event((*line, names.get(line.source), names.get(line.target))) for line in lines]
 
     def attempts(self, message: int) -> int:
-        """How often a message was given out to someone who may have given it back."""
+        """How often a message was delivered under a lease."""
         return sum(event.verb == "reserve" for event in self.trace(message))
 
     def last(self, message: int) -> Event | None:
@@ -308,57 +308,57 @@ class Journal:
         return self._session.one(_event, _ONE, (seq,))
 
     def is_first(self, seq: int) -> bool:
-        """Whether a line is the first of its message: one that stands there by it has never been elsewhere."""
+        """Whether a line is the first of its message, so that it was never elsewhere."""
         return self._session.row(_FIRST, (seq,)) is not None
 
     def source_of(self, seq: int) -> int | None:
-        """The queue that a message came from, by the number of the line; None if it was new."""
+        """The queue that a message came from, by the line's number; None if it was new."""
         return self._session.value(_SOURCE_OF, (seq,))
 
     def time_of(self, seq: int) -> int | None:
-        """When an event was, by its number; of one that was archived, when it was at the latest."""
+        """The time of an event; for an archived one the latest possible time."""
         at = self._session.value(_TIME_OF, (seq,))
         return self.archives.time_of(seq) if at is None else at
 
     def actor_of(self, seq: int) -> str | None:
-        """Whose event it was, by its number."""
+        """The actor of an event."""
         return self._session.value(_ACTOR_OF, (seq,))
 
     def newest(self) -> int:
-        """The highest number so far; what comes to a queue that is locked now will have a higher one."""
+        """The highest number so far; later arrivals in a locked queue will have a higher one."""
         return self._session.number(_NEWEST)
 
     def steps(self, since: int) -> list[Commit]:
-        """What the engine has committed behind a number, oldest first."""
+        """The engine's commits after a number, oldest first."""
         return [
             Commit(at, first, int(old), int(new), "" if detail is None else json.loads(detail).get("evaluated", ""))
             for at, first, old, new, detail in self._session.rows(_STEPS, (since,))
         ]
 
     def put_by_arcs(self, since: int, at: int) -> dict[tuple[str, str], int]:
-        """How many messages each arc has put into each queue, behind a number and after a time."""
+        """How many messages each arc has put into each queue, after a number and a time."""
         return {(arc, queue): number for arc, queue, number in self._session.rows(_BY_ARCS, (since, at))}
 
     def after(self, seq: int, limit: int = PAGE_ROWS) -> list[Event]:
         return [_event(row) for row in self._session.rows(_AFTER, (seq, limit))]
 
     def next_page(self, seq: int, limit: int) -> tuple[list[Archive], dict[int | None, str], list[Event]]:
-        """What follows a number: the archives that have it, with the names of queues, or else the next lines here."""
+        """What follows a number: archives with it and the names of queues, or else the next lines here."""
         archives = [archive for archive in self.archives.all() if archive.last > seq]
         if not archives:
             return [], {}, self.after(seq, limit)
         return archives, dict(self._session.rows(_QUEUE_NAMES)), []
 
     def lines(self) -> Iterator[Line]:
-        """The whole journal as it is written, but for what was archived."""
+        """The whole journal except the archived part."""
         return map(_line, self._session.pages(_ALL_LINES, JOURNAL_PAGE_ROWS))
 
     def gapless(self) -> int | None:
-        """The last line number after which numbers have no gaps; None if this database may skip numbers."""
+        """The last number after which there are no gaps; None if this database may skip numbers."""
         return self._session.number(_GAPS) if self._session.numbers_without_gaps else None
 
     def page(self, after: int, last: int, limit: int) -> list[Row]:
-        """The next lines up to a number, every column of them."""
+        """The next lines up to a number, with all columns."""
         return self._session.rows(_LINES, (after, last, limit))
 
     def tail(self, count: int) -> Iterator[Event]:
@@ -366,7 +366,7 @@ class Journal:
 
 
 class JournaledTable(StoreTable):
-    """The same of what the journal tells of."""
+    """A table whose changes are in the journal."""
 
     def __init__(self, session: Session, journal: Journal) -> None:
         super().__init__(session)
@@ -374,7 +374,7 @@ class JournaledTable(StoreTable):
 
 
 def archived_events(archives: Iterable[Archive], names: Mapping[int | None, str]) -> Iterator[list[Event]]:
-    """All that archives have, oldest first, file by file; ``names`` are those of the queues."""
+    """All archived events, oldest first, file by file; ``names`` are those of queues."""
     for shelf in (archive.shelf() for archive in archives):
         for rows in shelf.every("lines"):
             lines = (Line(*row) for row in shelf.lines(rows))
@@ -399,6 +399,6 @@ def _event(row: Row) -> Event:
 
 
 def _damaged(line: Line) -> Event:
-    """What can be shown of a line that no longer says what was written: nothing that a program might believe."""
+    """A damaged line as an event, with nothing that a program might rely on."""
     detail = {"was": ascii((line.at, line.verb, line.message, line.source, line.target, line.actor, line.detail))}
     return Event(line.seq, to_datetime(0), "damaged", None, None, None, "", detail, damaged=True)

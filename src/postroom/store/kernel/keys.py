@@ -1,7 +1,7 @@
-"""The key dispenser: a counter in the store, taken from in blocks that grow with use.
+"""Assigns keys from a counter in the store, in blocks that grow with use: a process that sends once takes one key, one
+that sends all day accesses the counter rarely.
 
-A process that sends once takes one key; one that sends all day asks the counter rarely. What a process reserved and
-did not use is a gap, never a repetition.
+Unused keys leave gaps, but no key repeats.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Keys:
         return self.take(1)[0] if key is None else key
 
     def ready(self) -> int | None:
-        """A key that needs no look at the counter, if there is one."""
+        """A key that is already reserved, if there is one."""
         key = self._next
         if key == self._stop:
             return None
@@ -44,16 +44,16 @@ class Keys:
 
     @property
     def block(self) -> int:
-        """How many to take from the counter next."""
+        """The size of the next block to reserve."""
         return self._block
 
     def use(self, first: int, stop: int) -> None:
-        """Give out keys that were taken from the counter by a commit of their own."""
+        """Use keys that a separate commit reserved."""
         self._next, self._stop = first, stop
         self._block = min(self._block * 2, KEY_RESERVE_MAX)
 
     def ready_many(self, count: int) -> Sequence[int] | None:
-        """Likewise so many in a row."""
+        """Consecutive keys that are already reserved, if there are so many."""
         first = self._next
         if self._stop - first < count:
             return None
@@ -61,7 +61,7 @@ class Keys:
         return range(first, self._next)
 
     def give_back(self, key: int) -> None:
-        """The key that ``ready`` gave last was not used after all, or the first of many and those behind it."""
+        """Return the key that ``ready`` returned last, or the first of many with those after it."""
         self._next = key
 
     def take(self, count: int) -> Sequence[int]:
@@ -87,11 +87,11 @@ class Keys:
     # --- blocks, for nodes ---
 
     def give_block(self) -> int:
-        """The head of a block of keys that this store will not use: ``00004`` of ``00004.00001`` and so on."""
+        """Reserve a block of keys for another store; returns its head: ``00004`` of ``00004.00001`` and so on."""
         return self._session.number(_BLOCK, (KEY_TAIL, KEY_TAIL)) // KEY_TAIL - 1
 
     def use_block(self, head: int, needed: int = KEY_TAIL) -> None:
-        """Give out the keys of a block from now on, and no others; unless someone has seen to it already."""
+        """Use only the keys of a block from now on, unless that was done already."""
         self._session.lock_counter("keys")
         left = self._session.value(_LEFT)
         if left is not None and left >= needed:
@@ -102,19 +102,19 @@ class Keys:
 
     @property
     def used(self) -> bool:
-        """Whether this store has ever given out a key."""
+        """Whether this store has ever assigned a key."""
         return self._session.value(_USED) not in (None, FIRST)
 
     @property
     def lent(self) -> bool:
-        """Whether this store is a node of another room, and takes its keys from there."""
+        """Whether this store is a node of another room, from which it gets its keys."""
         return self._session.row(_LENT) is not None
 
     def committed(self) -> None:
         self._fresh = False
 
     def rolled_back(self) -> None:
-        """A block reserved in a transaction that failed was never ours."""
+        """Forget blocks reserved in a failed transaction."""
         if self._fresh:
             self._next = self._stop = 0
             self._fresh = False

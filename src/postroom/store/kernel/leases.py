@@ -1,9 +1,9 @@
 """Leases of engines and streams, with fencing: one holder at a time, and a late one cannot commit.
 
-Those of messages are in ``deliveries.py``.
+Leases of messages are in ``deliveries.py``.
 
-Every taking raises the lease's number. A holder shows its number in each commit; after a pause, a clock jump or a
-takeover the number is old and the commit is refused.
+Each acquisition increments the lease's number, the fencing token. The holder checks it in each commit; after a pause, a
+clock jump or a takeover the number is outdated and the commit is refused.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FREE = 0  # when a lease has expired that nobody holds
 
 
 class Lease(NamedTuple):
-    """A lease as it stands, and who has it, or had it last."""
+    """A lease and its current or last holder."""
 
     name: str
     owner: str
@@ -45,17 +45,17 @@ class Lease(NamedTuple):
 
     @property
     def released(self) -> bool:
-        """Whether it was given back; one that only ran out was not, and its holder may have ended."""
+        """Whether it was released; one that expired was not, and its holder may have ended."""
         return self.expires == _FREE
 
     def is_held(self, now: int) -> bool:
-        """Whether its holder still has it: its time is not over, and the process is not known to have ended."""
+        """Whether it is held: not expired, and its process is not known to have ended."""
         return self.expires > now and is_alive(self.owner) is not False
 
 
 class Leases(JournaledTable):
     def acquire(self, name: str, owner: str, seconds: float) -> int:
-        """Take a lease and answer with its number; a live holder's lease is not taken."""
+        """Acquire a lease and return its number; raises if a live holder has it."""
         expires = self._session.now + in_microseconds(seconds)
         if self._session.run(_INSERT, (name, owner, expires)) == 1:
             fence = 1
@@ -69,13 +69,13 @@ class Leases(JournaledTable):
         return fence
 
     def check(self, name: str, fence: int) -> None:
-        """Refuse the transaction unless ``fence`` is still the lease's number."""
+        """Raise unless ``fence`` is still the lease's number."""
         _, current, _ = self._find(name)
         if current != fence:
             raise LeaseLost(lease=name, ours=fence, theirs=current)
 
     def follow(self, name: str, fence: int) -> None:
-        """In a store where nobody takes this lease: the highest number that was ever shown is the one that counts."""
+        """For a store where this lease is not acquired: accept only the highest number seen so far."""
         if self._session.run(_FOLLOW, (name, fence)) == 0:
             _, current, _ = self._find(name)
             raise LeaseLost(lease=name, ours=fence, theirs=current)
@@ -85,24 +85,24 @@ class Leases(JournaledTable):
         self._session.run(_RENEW, (self._session.now + in_microseconds(seconds), name, fence))
 
     def release(self, name: str, fence: int) -> None:
-        """Let go at once; a lease that was lost meanwhile is left to its new holder."""
+        """Release a lease; does nothing if it was lost."""
         if self._session.run(_RENEW, (_FREE, name, fence)) == 1:
             self._journal.add("release-lease", detail={"lease": name, "number": fence})
 
     def take(self, name: str, owner: str, expires: int) -> int:
-        """Take a lease whoever has it, and answer with its number; for those who have agreed on who may."""
+        """Take a lease regardless of its holder, and return its number; for engines that agree on who may."""
         return self._session.number(_SEIZE, (name, owner, expires))
 
     def prolong(self, name: str, fence: int, microseconds: int) -> None:
-        """Let a lease end so much later, if it is still the one of this number."""
+        """Extend a lease, if the number is still current."""
         self._session.run(_RENEW, (self._session.now + microseconds, name, fence))
 
     def quit(self, name: str, fence: int) -> None:
-        """Let go what was taken so, unless it was taken since."""
+        """Release a taken lease, unless it was taken since."""
         self._session.run(_QUIT, (name, fence))
 
     def named(self, name: str) -> Lease | None:
-        """A lease as it stands now; it may change before the transaction ends."""
+        """A lease as it is now; it may change before the transaction ends."""
         return self._session.one(Lease._make, _NAMED, (name,))
 
     def all(self) -> list[Lease]:

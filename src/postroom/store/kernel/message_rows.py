@@ -1,7 +1,7 @@
-"""The rows of messages: every statement that writes one, and the one way from a row to ``Stored``.
+"""The rows of messages: all statements that write them, and the conversion to ``Stored``.
 
-A message that is gone has a row in ``departed``, one that was edited its earlier editions in ``editions``. What stands
-here is half of each change: with its line of the journal and the counts of its queue it is a verb of ``messages.py``.
+A deleted message has a row in ``departed``, earlier editions are in ``editions``. These are only parts of a change:
+``messages.py`` adds the journal line and the counts.
 """
 
 from __future__ import annotations
@@ -20,10 +20,8 @@ from postroom.store.kernel.statement import Statement
 
 
 class State(IntEnum):
-    """In the order of the index: the newest processed message lies beside the oldest unprocessed one.
-
-    So taking a message changes one page of the index and not two.
-    """
+    """States in index order: the newest processed message is next to the oldest unprocessed one, so that a receive
+    changes one index page and not two."""
 
     PROCESSED = 0
     UNPROCESSED = 1
@@ -38,7 +36,7 @@ class State(IntEnum):
 
 
 def columns(table: str = "m", **other: str) -> str:
-    """The columns of ``Stored`` in its order, of a table by its alias; ``other`` says what stands for one of them."""
+    """The columns of ``Stored`` in order, with a table alias; ``other`` replaces some of them."""
     own = {"queue": "q.name", "last": "coalesce(m.last, m.position)"} if table == "m" else {}
     return ", ".join({**own, **other}.get(name, f"{table}.{name}") for name in Stored._fields)
 
@@ -65,7 +63,7 @@ def insertion(*more: str, position: str = "?") -> str:
 
 
 def processing(state: State = State.UNPROCESSED, position: str = "?") -> str:
-    """The statement by which a message becomes processed: position and time, key and queue."""
+    """The statement that marks a message processed: position and time, key and queue."""
     return (
         f"UPDATE messages SET state = 0, position = {position}, last = NULL, processed = ? "
         f"WHERE key = ? AND queue = ? AND state = {state:d}"
@@ -73,7 +71,7 @@ def processing(state: State = State.UNPROCESSED, position: str = "?") -> str:
 
 
 def leasing(line: str = "?") -> str:
-    """The statement by which a message becomes leased: line, time, lane, key and queue."""
+    """The statement that marks a message leased: line, time, lane, key and queue."""
     return (
         f"UPDATE messages SET state = -2, last = {line}, processed = ?, attempts = attempts + 1, lane = ? "
         "WHERE key = ? AND queue = ? AND state = 1"
@@ -81,7 +79,7 @@ def leasing(line: str = "?") -> str:
 
 
 def processing_leased(position: str = "?") -> str:
-    """As ``processing``, of a leased one: it no longer keeps others of its key waiting."""
+    """Like ``processing``, for a leased message; clears its ordering key."""
     return (
         f"UPDATE messages SET state = 0, position = {position}, last = NULL, processed = ?, lane = NULL "
         "WHERE key = ? AND queue = ? AND state = -2"
@@ -218,7 +216,7 @@ def arrived(
     seq: int,
     number: int,
 ) -> Stored:
-    """A message as it is by the event that has brought it to the end of a queue; ``draft`` is as a ``Draft``."""
+    """A message as its arrival event puts it at the end of a queue."""
     body, form, type, properties = draft
     hash = message_hash(key, created, cause, body, form, type, properties)
     return record((key, queue, created, None, type, form, body, hash, properties, cause, seq, number, seq))
@@ -231,7 +229,7 @@ def new_row(queue: int, stored: Stored) -> Row:
 
 
 def check_one(changed: int, stored: Stored) -> None:
-    """The row was read under a lock in this transaction: only damage can have hidden it since."""
+    """Raise unless one row changed: it was read under a lock in this transaction, so only damage can hide it."""
     if changed != 1:
         raise StoreCorrupt(why=f"message {key_text(stored.key)} was found in {stored.queue} and cannot be changed")
 
@@ -240,68 +238,66 @@ class MessageRows(StoreTable):
     # --- many at once, for whoever writes their lines ---
 
     def insert(self, rows: Iterable[Row]) -> None:
-        """New messages, each with the values of ``NEW``."""
+        """Insert messages, each with the values of ``NEW``."""
         self._session.many(INSERT, rows)
 
     def insert_alike(
         self, queue: int, first: tuple[int, int, int], hashes: Iterable[bytes], column: Any, *has: Any
     ) -> None:
-        """New messages by a column of their bodies; ``first`` are key, position and number of the first.
-
-        What each ``has`` is when it was created, its format, type and properties, and its cause.
-        """
+        """Insert messages from a column of bodies, with key, position and number of the first; ``has`` are their common
+        columns."""
         key, position, number = first
         created, form, type, properties, cause = has
         shared = (created, form, type, properties, b"".join(hashes), cause)
         self._session.run(_INSERT_ALIKE, (key - 1, queue, position - 1, number - 1, *shared, column))
 
     def insert_processed(self, rows: Iterable[Row]) -> None:
-        """New messages that are processed already, each with the time, too, and its state."""
+        """Insert messages that are already processed, with time and state."""
         self._session.many(_INSERT_PROCESSED, rows)
 
     def mark(self, rows: Sequence[Row]) -> bool:
-        """Make messages processed: position, time, key and queue of each; False if one is not there."""
+        """Mark messages processed: position, time, key and queue of each; False if one is missing."""
         return not rows or self._session.many(MARK, rows) == len(rows)
 
     def discard(self, rows: Sequence[Row]) -> bool:
-        """Let messages go: key and queue of each; False if one is not there."""
+        """Delete messages: key and queue of each; False if one is missing."""
         return not rows or self._session.many(DISCARD, rows) == len(rows)
 
     def depart(self, rows: Iterable[Row]) -> None:
-        """Note messages that are gone: key, last line, cause and type of each."""
+        """Record deleted messages: key, last line, cause and type of each."""
         self._session.many(DEPART, rows)
 
     def rewrite(self, rows: Sequence[Row]) -> bool:
-        """Write and move messages: the values of ``REWRITE`` of each; False if one is not where it was."""
+        """Edit and move messages: the values of ``REWRITE`` of each; False if one is not where it was."""
         return not rows or self._session.many(REWRITE, rows) == len(rows)
 
     def keep_editions(self, rows: Iterable[Row]) -> None:
-        """What messages said until an event: key, event, body and properties."""
+        """Store replaced editions: key, event, body and properties."""
         self._session.many(KEEP_EDITION, rows)
 
     def sweep(self, keys: Iterable[int]) -> None:
-        """Let processed messages go."""
+        """Delete processed messages."""
         rows = [(key,) for key in keys]
         self._session.many(_DEPART_ONE, rows)
         self._session.many(_DELETE, rows)
 
     def forget_departed(self, keys: Iterable[int]) -> int:
-        """Let go what is known of messages that are gone; answers with how many were known."""
+        """Forget deleted messages; returns how many were known."""
         rows = [(key,) for key in keys]
         return self._session.many(RETURN, rows) if rows else 0
 
     def set_places(self, rows: Sequence[Row]) -> None:
-        """Set right where messages are: the values of a ``Place`` (``replay.py``), and the key of each."""
+        """Correct the places of messages: the values of a ``Place`` (``replay.py``), and the key of each."""
         self._session.many(_SET_PLACE, rows)
 
     # --- one ---
 
     def editions(self, message: int) -> list[tuple[int, str, str]]:
-        """What a message said before: until which number of the journal, body and properties."""
+        """Earlier editions: up to which journal number, body and properties."""
         return [(row[0], row[1], row[2]) for row in self._session.rows(_EDITIONS, (message,))]
 
     def last_line(self, message: int) -> int | None:
-        """The newest line of a message, which may be gone."""
+        """The last line of a message, even if it is deleted."""
         return self._session.value(_LAST, (message,)) or self._session.value(LAST_OF_DEPARTED, (message,))
 
     def set_last_line(self, message: int, seq: int) -> None:

@@ -72,7 +72,7 @@ class Messages(MessageRows):
     # --- put ---
 
     def put(self, queue: Queue, draft: Draft, cause: int | None = None, detail: Mapping[str, Any] | None = None) -> int:
-        """Store one new message at the end of a queue; answers with its key's number."""
+        """Store a new message at the end of a queue; returns its key number."""
         key, now = self._keys.next(), self._session.now
         position = self._journal.add("put", message=key, target=queue.id, detail=detail)
         (number,) = self._counts.arrive(queue, (position,))
@@ -81,7 +81,7 @@ class Messages(MessageRows):
         return key
 
     def put_many(self, queue: Queue, drafts: Sequence[Draft], cause: int | None = None) -> Sequence[int]:
-        """Store many in their order, in batches."""
+        """Store many messages in order, in batches."""
         if not drafts:
             return ()
         keys, positions = self._keys.take(len(drafts)), self._session.journal_numbers(len(drafts))
@@ -104,7 +104,7 @@ class Messages(MessageRows):
     def create(
         self, queue: Queue, messages: Sequence[tuple[int, str, str, str]], cause: int | None = None
     ) -> list[Stored]:
-        """New messages of a station: key, type, properties and body of each."""
+        """Store new messages of a station: key, type, properties and body of each."""
         if not messages:
             return []
         positions = self._session.journal_numbers(len(messages))
@@ -119,7 +119,7 @@ class Messages(MessageRows):
         return made
 
     def put_foreign(self, queue: Queue, stored: Stored, verb: str, detail: Mapping[str, Any]) -> Stored:
-        """Take in a message of another store, which may have been here before."""
+        """Store a message from another store, which may have been here before."""
         if not stored.sound:
             raise StoreCorrupt(why=f"message {key_text(stored.key)} does not match its hash")
         gone = self._session.row(rows.LAST_OF_DEPARTED, (stored.key,))
@@ -134,7 +134,7 @@ class Messages(MessageRows):
     # --- take ---
 
     def take(self, queue: Queue, stored: Stored) -> None:
-        """Mark the message processed, or discard it where the queue keeps no processed ones."""
+        """Mark the message processed, or discard it if the queue keeps none."""
         if not queue.keep:
             self.let_go(queue, stored, "take")
             return
@@ -145,7 +145,7 @@ class Messages(MessageRows):
         self._counts.depart(queue, stored.number, kept=True)
 
     def untake(self, queue: Queue, stored: Stored, why: str) -> bool:
-        """Put a message that was taken into its place again, as it was before; False if it is not among the taken."""
+        """Undo ``take``: put a message back into its place; False if it was not taken."""
         key = stored.key
         kept = self._session.row(rows.LAST_OF_PROCESSED, (key, queue.id))
         prior = kept or self._session.row(rows.LAST_OF_DEPARTED, (key,))
@@ -164,26 +164,23 @@ class Messages(MessageRows):
         return True
 
     def reserve(self, queue: Queue, stored: Stored) -> None:
-        """Take a message for someone who may give it back: nobody else gets it, and it keeps its key and its place."""
+        """Reserve a message: nobody else gets it, and it keeps its key and place."""
         line = self.line("reserve", stored, queue, queue)
         check_one(self._session.run(rows.RESERVE, (line, self._session.now, stored.key, queue.id)), stored)
         self._counts.depart(queue, stored.number, kept=False)
 
     def give_back(self, queue: Queue, stored: Stored) -> None:
-        """A reserved message is in its queue again, as if it had not been taken: before all that came after it.
-
-        The journal counts how often it was given out.
-        """
+        """Put a reserved message back into its place, before later ones. The journal counts its deliveries."""
         line = self.line("give-back", stored, queue, queue, {"attempts": self._journal.attempts(stored.key)})
         check_one(self._session.run(rows.GIVE_BACK, (line, stored.key, queue.id)), stored)
         self._counts.come_back(queue)
 
     def take_reserved(self, queue: Queue, stored: Stored) -> None:
-        """A reserved message will not be given back: it is processed, or discarded where the queue keeps none."""
+        """Make a reserved message processed, or discard it if the queue keeps none."""
         self.take_for_good(queue, stored, rows.MARK_RESERVED, rows.DISCARD_RESERVED)
 
     def take_for_good(self, queue: Queue, stored: Stored, mark: str, discard: str) -> None:
-        """The same of a message that had left to be given back, by the statements for its state."""
+        """Make a temporarily taken message processed or discarded, by the statements for its state."""
         line = self.line("take", stored, queue, queue if queue.keep else None)
         if queue.keep:
             changed = self._session.run(mark, (line, self._session.now, stored.key, queue.id))
@@ -196,7 +193,7 @@ class Messages(MessageRows):
         check_one(changed, stored)
 
     def set_aside(self, queue: Queue, stored: Stored) -> None:
-        """Keep a damaged message out of every receiver's way, without losing what is left of it."""
+        """Set a damaged message aside, so that no receiver meets it; what is left of it is kept."""
         line = self.line("set-aside", stored, queue, queue)
         check_one(self._session.run(rows.SET_ASIDE, (line, stored.key, queue.id)), stored)
         self._counts.depart(queue, stored.number, kept=False)
@@ -212,9 +209,9 @@ class Messages(MessageRows):
         detail: Mapping[str, Any] | None = None,
         properties: str | None = None,
     ) -> Stored:
-        """Take an unprocessed message out of one queue and append it to another, with other properties perhaps.
+        """Take an unprocessed message out of one queue and append it to another, optionally with other properties.
 
-        Answers with the message as it is there.
+        Returns the moved message.
         """
         if properties is not None and properties != stored.properties:
             hashed = (stored.created, stored.cause, stored.body, stored.format, stored.type, properties)
@@ -227,7 +224,7 @@ class Messages(MessageRows):
         return stored._replace(queue=target.name, position=seq, number=number, last=seq)
 
     def edit(self, queue: Queue, stored: Stored, body: str, properties: str, detail: Mapping[str, Any]) -> Stored:
-        """A new edition of a message under its key; the one before is kept beside it."""
+        """Store a new edition of a message under its key; the previous one is kept."""
         seq = self.line("modify", stored, queue, queue, detail)
         hash = message_hash(stored.key, stored.created, stored.cause, body, stored.format, stored.type, properties)
         # The newest of a queue has the highest number, so this one is new.
@@ -241,14 +238,14 @@ class Messages(MessageRows):
     # --- remove ---
 
     def remove(self, queue: Queue, stored: Stored, verb: str, detail: Mapping[str, Any] | None = None) -> None:
-        """Let an unprocessed message disappear, also from every slice and index; the journal says that it was."""
+        """Delete an unprocessed message, also from slices and indexes; the journal records it."""
         self.let_go(queue, stored, verb, detail)
         if queue.lock_message == stored.key:  # of someone who has ended: nothing is left to be read
             self._session.run(UNLOCK, (queue.id,))
         self._slices.forget(stored.key)
 
     def purge_processed(self, queue: Queue) -> int:
-        """Free the space of a queue's processed messages; the journal still answers trace."""
+        """Delete a queue's processed messages; trace still works."""
         self._session.run(rows.DEPART_PROCESSED, (queue.id,))
         gone = self._session.run(rows.PURGE, (queue.id,))
         if gone:
@@ -257,7 +254,7 @@ class Messages(MessageRows):
         return gone
 
     def let_go(self, queue: Queue, stored: Stored, verb: str, detail: Mapping[str, Any] | None = None) -> int:
-        """Let an unprocessed message go that stands in no slice; answers with the number of the line."""
+        """Delete an unprocessed message that is in no slice; returns the number of the journal line."""
         line = self.line(verb, stored, queue, None, detail)
         self._session.run(rows.DEPART, (stored.key, line, stored.cause, stored.type))
         check_one(self._session.run(rows.DISCARD, (stored.key, queue.id)), stored)
@@ -287,10 +284,10 @@ class Messages(MessageRows):
         return stored
 
     def check_end(self, queues: Iterable[Queue], after: int = 0) -> None:
-        """Raise if there are messages in queues that have none behind a position, as their index tells.
+        """Raise if queues have messages after a position where their index has none.
 
-        Counts come from the same index: damage that hides the newest messages of a queue takes them out of both. They
-        are looked for among the newest of all.
+        Counts use the same index, so damage that hides the newest messages hides them from both. They are searched
+        among the newest of all messages.
         """
         by_id = {queue.id: queue for queue in queues}
         row = self._session.row(_BEHIND, (PAGE_ROWS, json.dumps(list(by_id)), after)) if by_id else None
@@ -302,11 +299,11 @@ class Messages(MessageRows):
         return self._session.one(record, _FIND, (key,))
 
     def waiting(self, queue: Queue, key: int) -> Stored | None:
-        """An unprocessed message of a queue, wherever it stands; None if it has left."""
+        """An unprocessed message of a queue; None if it has left."""
         return self._session.one(record, _WAITING, (key, queue.id))
 
     def find_many(self, keys: Sequence[int]) -> dict[int, Stored]:
-        """Those of these keys that are there."""
+        """The existing messages of these keys."""
         selected = self._session.rows(_FIND_MANY, (json.dumps(list(keys)),)) if keys else []
         return {row[0]: record(row) for row in selected}
 
@@ -314,48 +311,48 @@ class Messages(MessageRows):
         return self._session.row(_IS_IN_STATE, (key, int(State.RESERVED))) is not None
 
     def is_set_aside(self, key: int) -> bool:
-        """Whether a message was found damaged before."""
+        """Whether a message was set aside as damaged."""
         return self._session.row(_IS_IN_STATE, (key, int(State.SET_ASIDE))) is not None
 
     def any(self) -> bool:
-        """Whether there is a message at all."""
+        """Whether there is any message."""
         return self._session.row(_ANY) is not None
 
     def positions(self, queue: Queue, after: int, limit: int) -> list[int]:
-        """Where the next unprocessed messages of a queue stand, from behind a position."""
+        """The positions of the next unprocessed messages of a queue, after a position."""
         return [row[0] for row in self._session.rows(_POSITIONS, (queue.id, after, limit))]
 
     def next_of(self, queue: str, after: int, limit: int) -> list[Stored]:
-        """The next unprocessed messages of a queue, which may not be there, from behind a position."""
+        """The next unprocessed messages of a queue, which may not exist, after a position."""
         return _unprocessed(list(map(record, self._session.rows(_NEXT_OF, (queue, after, limit)))))
 
     def between(self, queue: Queue, after: int, last: int) -> list[Stored]:
-        """The unprocessed messages of a queue from behind a position up to another, oldest first."""
+        """The unprocessed messages of a queue between two positions, oldest first."""
         return _unprocessed(list(map(record, self._session.rows(_BETWEEN, (queue.id, after, last)))))
 
     def outlines(self, queue: Queue, after: int, last: int) -> list[tuple[Stored, int]]:
-        """As ``between``, without the bodies: instead of each the number of its bytes."""
+        """Like ``between``, with body sizes instead of bodies."""
         outlines = self._session.rows(_OUTLINES, (queue.id, after, last))
         sizes = [row[-1] for row in outlines]
         return list(zip(_unprocessed([record(row[:-1]) for row in outlines]), sizes, strict=True))
 
     def newest(self, queue: Queue, limit: int) -> list[Stored]:
-        """The unprocessed messages of a queue that came last, newest first."""
+        """The newest unprocessed messages of a queue, newest first."""
         return _keyed(list(map(record, self._session.rows(_NEWEST, (queue.id, limit)))))
 
     def page(self, queue: Queue, state: State, after: int, limit: int) -> list[Stored]:
-        """Messages of a queue in one state, oldest first, from behind a position."""
+        """Messages of a queue in one state, oldest first, after a position."""
         return _keyed(list(map(record, self._session.rows(_PAGE, (queue.id, int(state), after, limit)))))
 
 
 def _is_next(stored: Stored, queue: Queue) -> bool:
-    """Whether all that came to a queue before a message have left it: else one of them was passed over."""
+    """Whether all earlier arrivals of a queue have left it: else one was skipped."""
     number = stored.number
     return isinstance(number, int) and number <= queue.departed + 1
 
 
 def _unprocessed(messages: list[Stored]) -> list[Stored]:
-    """Messages that the index calls unprocessed; what a row itself says wins."""
+    """Messages that the index calls unprocessed, filtered by the rows themselves."""
     for stored in _keyed(messages):
         if stored.processed is not None:
             why = f"message {key_text(stored.key)} is processed, and an index has it otherwise. {MEND}"
@@ -364,7 +361,7 @@ def _unprocessed(messages: list[Stored]) -> list[Stored]:
 
 
 def _keyed(messages: list[Stored]) -> list[Stored]:
-    """Messages, each with its key: where the table's description is damaged, it may be read as empty."""
+    """Messages with keys: with a damaged schema the key may be read as empty."""
     if any(not isinstance(stored.key, int) for stored in messages):
         raise StoreCorrupt(why=f"messages are read without their keys. {MEND}")
     return messages

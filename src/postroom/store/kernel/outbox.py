@@ -1,4 +1,4 @@
-"""The outbox: an effect on the outside is a row before it is an act."""
+"""The outbox: an effect outside the room is a row before it is performed."""
 
 from __future__ import annotations
 
@@ -91,14 +91,14 @@ class Effect:
 
 class Outbox(JournaledTable):
     def add(self, kind: str, payload: Mapping[str, Any], destination: str, message: int | None = None) -> int:
-        """Note an effect; those with one destination are tried one after another."""
+        """Add an effect; those with one destination are tried in order."""
         now, text = self._session.now, json.dumps(payload, ensure_ascii=False)
         id = self._session.number(_INSERT, (kind, text, now, now, destination, message))
         self._journal.add("effect", detail={"outbox": id, "kind": kind, **payload})
         return id
 
     def arrived(self, queue: Queue, count: int) -> list[int]:
-        """The newest messages of a queue; all of them have come in this transaction."""
+        """The newest messages of a queue, all from this transaction."""
         keys: list[int] = []
         for state in (State.UNPROCESSED, State.PROCESSED):
             if len(keys) < count:
@@ -107,12 +107,12 @@ class Outbox(JournaledTable):
         return keys
 
     def add_waiting(self, queue: Queue) -> None:
-        """Messages that have waited in a queue from before it was to send them."""
+        """Add effects for messages that waited in a queue before it became a gateway."""
         for row in self._session.rows(_WAITING, (queue.id,)):
             self._add_message(queue, row[0])
 
     def add_messages(self, arrived: Iterable[tuple[int, Queue]]) -> None:
-        """Messages are to be sent, in the order in which they were made: two queues may lead to one partner."""
+        """Add messages to be sent, in creation order across queues, which may share a destination."""
         for key, queue in sorted(arrived, key=lambda one: one[0]):
             self._add_message(queue, key)
 
@@ -120,15 +120,15 @@ class Outbox(JournaledTable):
         self.add(SENDING, {"queue": queue.name, "message": key_text(key)}, f"queue {queue.name}", key)
 
     def heads(self) -> list[Effect]:
-        """Of each destination the oldest that is pending, but for queues on hold; by the time when they are due."""
+        """The oldest pending effect of each destination by due time, without queues on hold."""
         return [_effect(row) for row in self._session.rows(_HEADS)]
 
     def run_of(self, destination: str, limit: int) -> list[Effect]:
-        """The oldest that are pending of a destination."""
+        """The oldest pending effects of a destination."""
         return [_effect(row) for row in self._session.rows(_RUN, (destination, limit))]
 
     def next_due(self) -> int | None:
-        """When the next pending effect is to be tried; None if there is none but of queues on hold."""
+        """When the next pending effect is due; None if there is none, except for queues on hold."""
         return self._session.value(_NEXT)
 
     def find(self, id: int) -> Effect | None:
@@ -138,7 +138,7 @@ class Outbox(JournaledTable):
         return [_effect(row) for row in self._session.rows(_ALL)]
 
     def ran_since(self, seq: int) -> set[tuple[int, str]]:
-        """The effects behind a number of the journal that were tried: when they were noted, and for which queue."""
+        """The effects tried after a journal number: when they were added, and for which queue."""
         noted: dict[int, tuple[int, str]] = {}
         tried: set[tuple[int, str]] = set()
         for at, verb, detail in self._session.rows(_HAPPENED, (seq,)):
@@ -150,12 +150,12 @@ class Outbox(JournaledTable):
         return tried
 
     def attempt(self, effect: Effect) -> None:
-        """Recorded before the act: after a crash the row says that it may have been done."""
+        """Record an attempt before it is made: after a crash the row shows that it may have happened."""
         self._session.run(_ATTEMPT, (effect.attempts + 1, effect.id))
         self._journal.add("attempt", detail={"outbox": effect.id, "attempt": effect.attempts + 1})
 
     def postpone(self, effect: Effect, due: int, why: str) -> None:
-        """An attempt that was noted was not made: it does not count."""
+        """Undo a recorded attempt that was not made."""
         self._session.run(_POSTPONE, (effect.attempts, due, why, effect.id))
         self._journal.add("attempt", detail={"outbox": effect.id, "attempt": effect.attempts, "outcome": why})
 
@@ -172,7 +172,7 @@ class Outbox(JournaledTable):
         )
 
     def revive(self, effect: Effect, payload: Mapping[str, Any]) -> None:
-        """New attempts, perhaps with what has been corrected since."""
+        """Give a failed effect new attempts, optionally with a corrected payload."""
         self._session.run(_REVIVE, (self._session.now, json.dumps(payload, ensure_ascii=False), effect.id))
         self._journal.add("retry", detail={"outbox": effect.id, **payload})
 

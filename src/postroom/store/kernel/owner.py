@@ -1,9 +1,9 @@
-"""Who holds a lock or a lease: a process or a thread of it, told apart from a later one that got the same number.
+"""Identifies the owner of a lock or lease: a process or thread, distinguished from a later one with the same number.
 
-On Linux the start of a process or a thread is what the kernel says in ``/proc``: ticks since the machine started.
-psutil has no start of threads, and its start of a process moves with the clock of the machine: after a correction of
-the clock a living owner would be taken for a dead one. On other systems (macOS) psutil says when a process was created,
-and the start of the machine is kept beside it, so that a changed clock is noticed.
+On Linux the start time of a process or thread is that in ``/proc``: ticks since the machine started. psutil has no
+start of threads, and its start of a process moves with the clock of the machine: after a correction of the clock a
+living owner would be taken for a dead one. On other systems (macOS) psutil says when a process was created, and the
+start of the machine is kept beside it, so that a changed clock is noticed.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ _CLOCK_SECONDS = 2  # two readings of the machine's start that differ by less ar
 
 
 class _Seen(NamedTuple):
-    """A process or thread that there is: when it was started, and whether a signal or a debugger has stopped it."""
+    """A live process or thread: its start time, and whether it is stopped (SIGSTOP or debugger)."""
 
     start: str
     stopped: bool
 
 
 def process_token(pid: int | None = None) -> str:
-    """``MACHINE/PID/START``: a process id alone comes back, its start time does not."""
+    """``MACHINE/PID/START``: process ids are reused, so the start time is part of it."""
     pid = os.getpid() if pid is None else pid
     return f"{_machine()}/{pid}/{_start(pid)}"
 
 
 def own_token() -> str:
-    """The same of this process, read once: for those who need it with every message."""
+    """The token of this process; cached."""
     return _read_token(os.getpid())
 
 
@@ -41,7 +41,7 @@ _read_token = cache(process_token)
 
 
 def thread_token(serial: int) -> str:
-    """``PROCESS/SERIAL/THREAD:START``: this thread of this process, and which of those that it has been."""
+    """``PROCESS/SERIAL/THREAD:START``: identifies this thread of this process."""
     pid, thread = os.getpid(), threading.get_native_id()
     return f"{process_token()}/{serial}/{thread}:{_start(pid, thread)}"
 
@@ -55,7 +55,7 @@ def described(token: str) -> str:
 
 
 def is_alive(token: str) -> bool | None:
-    """Whether the process lives; None if only its lease can tell: on another machine, or after a clock change."""
+    """Whether the process lives; None if unknown: on another machine, or after a clock change."""
     machine, pid, start = [*token.split("/"), "", ""][:3]
     if machine != _machine() or not pid.isdigit():
         return None
@@ -74,32 +74,32 @@ def is_alive(token: str) -> bool | None:
 
 
 def is_stopped(token: str) -> bool:
-    """Whether a process of this machine is known to stand still, by a signal or in a debugger."""
+    """Whether a process of this machine is known to be stopped, by a signal or debugger."""
     machine, pid, _ = [*token.split("/"), "", ""][:3]
     seen = _seen(int(pid)) if machine == _machine() and pid.isdigit() else None
     return seen is not None and seen.stopped
 
 
 def _thread_lives(pid: int, token: str) -> bool:
-    """Whether the thread lives that a token names; True if it names none."""
+    """Whether the thread in a token lives; True if it has none."""
     thread, _, start = [*token.split("/"), "", "", ""][4].partition(":")
     return not thread.isdigit() or start == "-" or _start(pid, int(thread)) == start
 
 
 def _start(pid: int, thread: int | None = None) -> str:
-    """When a process or thread was started; ``-`` if it has ended or nothing is known of it."""
+    """The start time of a process or thread; ``-`` if it has ended or is unknown."""
     seen = _seen(pid, thread)
     return "-" if seen is None else seen.start
 
 
 def _other_clock(present: str, start: str) -> bool:
-    """Whether two starts were read before and after a change of the clock, or of the machine's start; not on Linux."""
+    """Whether two start times were read before and after a change of the clock or a reboot; not on Linux."""
     now, then = present.partition("@")[2], start.partition("@")[2]
     return bool(now and then) and abs(int(now) - int(then)) >= _CLOCK_SECONDS
 
 
 def _seen(pid: int, thread: int | None = None) -> _Seen | None:
-    """What the system says of a process or thread; None if it has ended, as a zombie has in every way that matters."""
+    """The state of a process or thread; None if it has ended or is a zombie."""
     if _LINUX:
         return _seen_on_linux(pid, thread)
     return None if thread is not None else _seen_elsewhere(pid)
@@ -117,7 +117,7 @@ def _seen_on_linux(pid: int, thread: int | None) -> _Seen | None:
 
 
 def _seen_elsewhere(pid: int) -> _Seen | None:
-    """``CREATED@MACHINE'S START``, both in seconds by the clock of the machine."""
+    """``CREATED@BOOT``, both in seconds by the machine's clock."""
     import psutil
 
     try:
@@ -133,7 +133,7 @@ def _seen_elsewhere(pid: int) -> _Seen | None:
 
 @cache
 def _machine() -> str:
-    """One kernel start and one process-number space: containers share the first and not the second."""
+    """Identifies boot and process namespace: containers share the first and not the second."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             boot = file.read().strip().replace("-", "")[:12]

@@ -1,6 +1,6 @@
-"""How a queue delivers: for how long a message is leased, how often, in which order, and what follows the last attempt.
+"""Delivery policies of queues: lease time, attempts, order, dead letters.
 
-A queue without a policy leases for a common time, in free order, as often as it takes.
+A queue without a policy uses the default lease time, free order, and unlimited attempts.
 """
 
 from __future__ import annotations
@@ -52,29 +52,29 @@ class Policy(NamedTuple):
 
     @property
     def ordered(self) -> bool:
-        """Whether the next message depends on those that are leased."""
+        """Whether delivery depends on leased messages."""
         return self.order != FREE or self.by is not None
 
     @property
     def limited(self) -> bool:
-        """Whether a send must ask if there is room."""
+        """Whether a send must check for room."""
         return not (self.max_messages is self.max_bytes is self.max_age is None)
 
     def is_last(self, attempts: int) -> bool:
-        """Whether a message that was given out so often is not given out again."""
+        """Whether a message with so many attempts is not delivered again."""
         return self.attempts is not None and attempts >= self.attempts
 
     def ends(self, failure: str, attempts: int) -> bool:
-        """Whether the engine does not try a message again that has failed so often, now by a class of failures."""
+        """Whether the engine stops retrying a message after so many attempts and this class of failure."""
         return self.is_last(attempts) or (self.retry == PASSING and failure not in _PASSING)
 
     def delay(self, attempts: int) -> int:
-        """Microseconds until the next attempt, at random between half and all of a time that doubles."""
+        """Microseconds until the next attempt: random, between half and all of a doubling time."""
         whole = in_microseconds(min(self.backoff * 2 ** min(attempts - 1, 40), self.backoff_max)) if self.backoff else 0
         return whole // 2 + randbelow(whole // 2 + 1)
 
     def as_dict(self) -> dict[str, Any]:
-        """What differs from a queue without a policy."""
+        """The settings that differ from the defaults."""
         return {name: value for name, value in self._asdict().items() if value != self._field_defaults[name]}
 
     def text(self) -> str:
@@ -94,7 +94,7 @@ class Policies(JournaledTable):
         return {row[0]: Policy(**json.loads(row[1])) for row in self._session.rows(_ALL)}
 
     def set(self, queue: Queue, policy: Policy) -> bool:
-        """Give a queue a policy, in the place of the one it has; False if it had it."""
+        """Set a queue's policy; False if unchanged."""
         if self.of(queue) == policy:
             return False
         if policy == NO_POLICY:

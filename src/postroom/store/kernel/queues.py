@@ -1,8 +1,8 @@
-"""Places: a queue is a row here, never a table.
+"""Queues: each is a row, not a table.
 
-On SQLite, messages are numbered as they arrive in their queue. The row counts departures, and the newest waiting
-message tells how many arrived: so a count costs one look-up at any size, and a send does not touch the queue's row.
-On PostgreSQL, counts are those of the queue's last tally and of what came and went behind its line (decision 0054).
+On SQLite, messages are numbered in arrival order per queue. The row counts departures, and the newest waiting message
+has the number of arrivals: so a count is one lookup at any size, and a send does not update the queue's row. On
+PostgreSQL, counts are the queue's last tally plus later changes (decision 0054).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MEND = "postroom mend sets right what the rest of the store knows"  # advice wit
 
 
 class Hold(IntEnum):
-    """What a held queue refuses. Those that release nothing are the highest: statements compare with FULL."""
+    """What a held queue refuses, ordered: statements compare with FULL, at which nothing is delivered."""
 
     NONE = 0
     INPUT = 1  # accepts nothing, still releases (the ANSI meaning of DISABLE INPUT)
@@ -43,7 +43,7 @@ class Hold(IntEnum):
 
 
 class Keep(IntEnum):
-    """What becomes of a processed message."""
+    """What happens to a processed message."""
 
     NOTHING = 0
     ALL = 1  # history: until someone changes the mode
@@ -58,7 +58,7 @@ CLOSED = (META_SPACE, PARKED, *OWNED)
 
 
 class Admission(IntFlag):
-    """Who works on a queue's messages before they are let in."""
+    """Which capability admits a queue's messages."""
 
     RULES = 1
     FLOWS = 2
@@ -66,7 +66,7 @@ class Admission(IntFlag):
 
 
 class Queue(NamedTuple):
-    """One place as it stood when it was read, with its segment lock if someone holds it."""
+    """A queue as it was read, with its segment lock."""
 
     id: int
     name: str
@@ -96,12 +96,12 @@ class Queue(NamedTuple):
 
     @property
     def accepts(self) -> bool:
-        """Whether its hold lets messages in."""
+        """Whether it accepts messages, by its hold."""
         return Hold(self.hold).accepts
 
     @property
     def releases(self) -> bool:
-        """Whether its hold lets messages out."""
+        """Whether it delivers messages, by its hold."""
         return Hold(self.hold).releases
 
     @property
@@ -109,12 +109,12 @@ class Queue(NamedTuple):
         return tuple(self.path.split("/"))
 
     def in_use(self, now: int) -> bool:
-        """Whether someone reads a message of it in segments. Such a lock ends with its owner or its lease."""
+        """Whether it is locked by a segmented read. A lock ends with its owner or its lease."""
         return self.lock_owner is not None and (self.lock_expires or 0) > now and is_alive(self.lock_owner) is not False
 
 
 def _read(row: Row) -> Queue:
-    """A queue as its row says; of one that is invalid, nothing may be believed."""
+    """A queue from its row; raises if that is damaged."""
     id, name, kind, path, ordinal, keep, hold, retired, command, _, arrivals, departed, processed, admission, *_ = row
     numbers = (id, ordinal, keep, hold, retired, arrivals, departed, processed, admission)
     fits = all(isinstance(number, int) for number in numbers) and all(
@@ -234,24 +234,24 @@ class Queues(JournaledTable):
         return None if row is None else _read(row)
 
     def locked(self, id: int) -> Queue:
-        """The same queue read anew, its row locked for this transaction."""
+        """The queue read again, its row locked for this transaction."""
         self._session.lock(LOCK_ID, id)
         return self.to_read(id)
 
     def to_read(self, id: int) -> Queue:
-        """The same queue read anew, for someone who needs no lock on its row."""
+        """The queue read again, without a lock."""
         row = self._session.row(_BY_ID, (id,))
         if row is None:  # rows are retired, never deleted
             raise StoreCorrupt(why=f"the row of queue {id} is missing")
         return _read(row)
 
     def settled(self, id: int) -> Queue:
-        """The same queue read when all sends that were under way have ended: none of them comes unseen."""
+        """The queue read again after all concurrent sends have ended, so that none is missed."""
         self._session.lock(_SETTLE, id)
         return self.to_read(id)
 
     def locked_all(self, names: Iterable[str]) -> dict[str, Queue]:
-        """Those of many queues that are there, each locked: in the order of their ids, so nobody waits in a circle."""
+        """The existing queues of these names, locked in id order to avoid deadlocks."""
         asked = json.dumps(list(names), ensure_ascii=False)
         self._session.lock(_LOCK_NAMES, asked)
         return {row[1]: _read(row) for row in self._session.rows(_BY_NAMES, (asked,))}
@@ -273,7 +273,7 @@ class Queues(JournaledTable):
         return [_read(row) for row in self._session.rows(_ALL)]
 
     def of_kind(self, kind: str) -> list[Queue]:
-        """Retired ones too: a queue that comes back must find its history."""
+        """The queues of a kind, including retired ones: a queue that comes back keeps its history."""
         return [_read(row) for row in self._session.rows(_OF_KIND, (kind,))]
 
     def names(self) -> list[tuple[str, str]]:
@@ -281,7 +281,7 @@ class Queues(JournaledTable):
         return [(row[0], row[1]) for row in self._session.rows(_NAMES)]
 
     def open_names(self) -> list[str]:
-        """The names of all queues that any message may be put into."""
+        """The names of all queues that accept messages from anyone."""
         return [row[0] for row in self._session.rows(_OPEN_NAMES, CLOSED)]
 
     def locked_by(self, owner: str) -> list[Queue]:
@@ -307,7 +307,7 @@ class Queues(JournaledTable):
         return id
 
     def made(self, name: str, kind: str, keep: Keep = Keep.ALL) -> Queue:
-        """The queue of a name, of whatever kind it is, locked for this transaction; made if there is none."""
+        """The queue of a name, of any kind, locked; created if missing."""
         queue = self.named(name)
         if queue is None:
             self.create(name, kind, path=name, keep=keep)
@@ -316,14 +316,14 @@ class Queues(JournaledTable):
         return queue
 
     def own(self, name: str, kind: str, keep: Keep = Keep.ALL) -> Queue:
-        """A queue of a capability's own, locked for this transaction; made if there is none of its name."""
+        """A queue owned by a capability, locked; created if missing."""
         queue = self.made(name, kind, keep)
         if queue.kind != kind or queue.retired:
             raise StateTaken(queue=name)
         return queue
 
     def has_own(self, names: Sequence[str], kind: str) -> bool:
-        """Whether all of these are there already."""
+        """Whether all of these exist."""
         return self._session.number(_OWN, (json.dumps(names, ensure_ascii=False), kind)) == len(names)
 
     def evolve(
@@ -336,7 +336,7 @@ class Queues(JournaledTable):
             self._journal.add("change-queue", target=queue.id, detail=about)
 
     def retire(self, queue: Queue) -> None:
-        """Take a queue out of use; its history stays readable under its physical name."""
+        """Retire a queue; its history stays readable under its physical name."""
         self._session.run(_RETIRE, (queue.id,))
         self._journal.add("retire-queue", source=queue.id)
 
@@ -349,18 +349,18 @@ class Queues(JournaledTable):
         self._journal.add("mode", target=queue.id, detail={"processed": "keep" if keep else "discard"})
 
     def set_admission(self, queue: Queue, by: Admission, wanted: bool) -> None:
-        """Have messages worked on by one capability before they are let in, or no longer."""
+        """Set or clear a capability's admission for a queue."""
         admission = queue.admission | by if wanted else queue.admission & ~by
         if admission != queue.admission:
             self._session.run(_SET_ADMISSION, (admission, queue.id))
             self._journal.add("door", target=queue.id, detail={"doors": int(admission)})
 
     def watcher(self, queue: Queue) -> str | None:
-        """Whose steps take the messages of a queue."""
+        """The capability whose steps take the messages of a queue."""
         return self._session.value(_WATCHER, (queue.id,))
 
     def set_watcher(self, queue: Queue, watcher: str, wanted: bool) -> None:
-        """Have the messages of a queue taken by the steps of one capability, or no longer; another's are its own."""
+        """Set or clear the capability whose steps take a queue's messages; another's setting stays."""
         present = self.watcher(queue)
         ours = present is not None and present.split()[0] == watcher.split()[0]  # "arcs", or "arcs with state"
         if wanted and present is not None and not ours:
@@ -382,26 +382,26 @@ class Queues(JournaledTable):
         expires: int,
         char: int = 0,
     ) -> None:
-        """Give one user the queue until the last segment of a message, and remember how far they are."""
+        """Lock the queue for one user until the last segment of a message, and store the position."""
         self._session.run(_LOCK, (queue.id, owner, actor, reference, message, segment, expires, char))
         self._journal.add_to(message, "segment", queue.id, {"segment": segment})
 
     def unlock(self, queue: Queue, why: str | None = None) -> None:
-        """Free a queue; with a reason if its message stays and starts again at the first segment."""
+        """Unlock a queue; with a reason if its message starts again at the first segment."""
         assert queue.lock_message is not None, f"{queue.name} is not locked"
         self._session.run(UNLOCK, (queue.id,))
         if why is not None:
             self._journal.add_to(queue.lock_message, "unlock", queue.id, {"why": why})
 
     def count(self, id: int, *, departed: int, processed: int, highest: int) -> None:
-        """Note departures, and the highest number that is known to have arrived."""
+        """Record departures, and the highest known arrival number."""
         self._session.run(COUNT, (departed, processed, highest, id))
 
     def tally(self, id: int, *, arrived: int, departed: int, processed: int) -> None:
-        """Note what a transaction has changed, where no message tells how many arrived."""
+        """Record a transaction's changes, where arrivals are not numbered."""
         self._session.run(_TALLY, (id, arrived, departed, processed))
 
 
 def _limit_of(seconds: int | None) -> dict[str, int]:
-    """What the journal says of a command's own time limit."""
+    """A command's own time limit, for the journal."""
     return {} if seconds is None else {"command_seconds": seconds}

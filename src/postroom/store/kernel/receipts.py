@@ -1,4 +1,4 @@
-"""Receipts: which message an idempotency key made, so that a repeated send makes no second one."""
+"""Receipts: the message of an idempotency key, so that a repeated send makes no second one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FORGET = "DELETE FROM receipts WHERE name >= ? AND name < ?"
 
 class Receipts(StoreTable):
     def find(self, name: str, fingerprint: bytes) -> int | None:
-        """The message that this key made; a key that made another message is refused."""
+        """The message of this key; raises if the key was used for another message."""
         row = self._session.row(_FIND, (name,))
         if row is None:
             return None
@@ -22,7 +22,7 @@ class Receipts(StoreTable):
         return int(row[0])
 
     def answer(self, name: str, fingerprint: bytes) -> str | None:
-        """What those who sent several messages with this key were told; a key that made another message is refused."""
+        """The stored result of a send of several messages; raises if the key was used for others."""
         row = self._session.row(_ANSWERED, (name,))
         if row is None:
             return None
@@ -31,19 +31,19 @@ class Receipts(StoreTable):
         return answer
 
     def message(self, name: str) -> int | None:
-        """The message that a key made, whatever it said."""
+        """The message of a key, whatever its content."""
         return self._session.value(_FIND, (name,))
 
     def add(self, name: str, message: int, fingerprint: bytes, answer: str | None = None) -> None:
-        """Of several messages one is named, with the ``answer`` that their sender is told."""
+        """Store a receipt; for several messages with one of them and the ``answer`` for the sender."""
         self._session.run(_INSERT, (name, message, fingerprint, self._session.now, answer))
 
     def between(self, first: str, end: str) -> list[str]:
-        """The names of receipts from one up to another."""
+        """The names of receipts in a range."""
         return [row[0] for row in self._session.rows(_BETWEEN, (first, end))]
 
     def forget(self, first: str, end: str) -> None:
-        """Drop the receipts from one name up to another, which stays."""
+        """Delete the receipts from one name up to another, which stays."""
         self._session.run(_FORGET, (first, end))
 
 

@@ -1,8 +1,8 @@
-"""Messages that wait, by properties that receivers have asked for: entries that lead to candidates, in their order.
+"""An index of waiting messages by properties that receivers select by.
 
-The first who asks for a property of a queue makes the entries; from then on triggers keep them. The triggers are made
-with the first entries of a room, because they slow every send. An entry may be the beginning of a long text: whoever
-reads a candidate looks at the message itself.
+The first selector on a property of a queue creates the entries; from then on triggers maintain them. The triggers are
+created with the first entries of a room, because they slow down every send. An entry may be a prefix of a long text, so
+candidates are checked.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _WORD_CHARS = 200  # of a text that an entry has
 
 
 class Span(NamedTuple):
-    """Values of a property from one to another, both of them in it; without ends, all values."""
+    """A range of values, both ends included; without ends, all values."""
 
     name: str
     low: str | float | None = None
@@ -87,7 +87,7 @@ class Span(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One message under one property, and how often it stands there."""
+    """A message under a property, and how many entries it has."""
 
     queue: int
     name: str
@@ -100,7 +100,7 @@ class Entry(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A message that may be meant, where it stands: urgent ones have a lower rank."""
+    """A possible match and its position; messages with a priority have a lower rank."""
 
     rank: int
     position: int
@@ -109,11 +109,11 @@ class Candidate(NamedTuple):
 
 class Selections(StoreTable):
     def names(self, queue: Queue) -> set[str]:
-        """The properties by which messages of a queue are found."""
+        """The indexed properties of a queue."""
         return {row[0] for row in self._session.rows(_NAMES, (queue.id,))}
 
     def ask(self, queue: Queue, names: Iterable[str]) -> set[str]:
-        """Have messages found by some properties; answers with all by which they are. The queue is locked."""
+        """Index some properties; returns all indexed ones. The queue must be locked."""
         known = self.names(queue)
         if set(names) - known and self._session.row(_HAS_TRIGGERS) is None:
             for trigger in _MAKE_TRIGGERS:
@@ -127,11 +127,11 @@ class Selections(StoreTable):
         return known
 
     def count(self, queue: Queue, span: Span, most: int) -> int:
-        """How many messages have a value in a span, counted up to ``most``."""
+        """How many messages have a value in a range, counted up to ``most``."""
         return self._session.number(_COUNTS[span._kind], (queue.id, span.name, *span._values, most))
 
     def candidates(self, queue: Queue, span: Span, size: int = PAGE_ROWS) -> Iterator[Candidate]:
-        """They come in the order in which they are received; each page is read when it is asked for."""
+        """The candidates in delivery order, read page by page."""
         rank, position = -10, 0
         while True:
             values = (queue.id, span.name, *span._values, rank, rank, position, size)
@@ -142,18 +142,18 @@ class Selections(StoreTable):
             rank, position, _ = page[-1]
 
     def differences(self, limit: int) -> tuple[list[Entry], list[Entry]]:
-        """Entries that should be there and are not, and those that are and should not be; up to so many of each."""
+        """Missing and superfluous entries, up to ``limit`` of each."""
         if self._session.row(_ANY) is None:
             return [], []
         missing, left_over = (self._session.rows(statement, (limit,)) for statement in (_MISSING, _LEFT_OVER))
         return [Entry(*row) for row in missing], [Entry(*row) for row in left_over]
 
     def rebuild(self) -> None:
-        """Make all entries anew from the messages that wait. All queues are locked."""
+        """Rebuild all entries from the waiting messages. All queues must be locked."""
         self._session.run(_EMPTY)
         self._session.run(_FILL_ALL)
 
     def properties(self, messages: Sequence[int]) -> list[tuple[int, str]]:
-        """The properties of messages that are there, as they are stored."""
+        """The stored properties of existing messages."""
         rows = self._session.rows(_PROPERTIES, (json.dumps(list(messages)),)) if messages else []
         return [(row[0], row[1]) for row in rows]

@@ -1,4 +1,4 @@
-"""The seam between the tables and a database driver: run constant statements, number the journal, tell the time."""
+"""The interface to a database driver: constant statements, journal numbers, time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHARE_COUNTER = "SELECT value FROM counters WHERE name = ?" + Statement("", " F
 
 
 class About(NamedTuple):
-    """What a database says of itself."""
+    """Facts about a database."""
 
     kind: str
     version: str
@@ -41,22 +41,22 @@ class Session(ABC):
 
     @abstractmethod
     def lock(self, statement: str, *values: Any) -> bool:
-        """Take the lock of a row that the transaction will change, before it is read; False if there is none.
+        """Lock a row that will be changed, before reading it; False if it does not exist.
 
-        A statement sees the world as it was when it began, also if it then waits for a lock: reading comes after.
+        A statement that waits for a lock still sees the state from before, so read afterwards.
         """
 
     def lock_counter(self, name: str) -> None:
-        """Take the lock of a counter: whoever changes what it counts comes one after another."""
+        """Lock a counter exclusively, to change what it counts."""
         self.lock(_LOCK_COUNTER, name)
 
     def share_counter(self, name: str) -> None:
-        """The same for those who only want that nobody changes what it counts: they come beside each other."""
+        """Lock a counter shared, so that nobody changes what it counts."""
         self.lock(_SHARE_COUNTER, name)
 
     @abstractmethod
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:
-        """Execute; answer with the number of rows changed."""
+        """Execute; returns the number of changed rows."""
 
     @abstractmethod
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]: ...
@@ -65,17 +65,17 @@ class Session(ABC):
     def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None: ...
 
     def one(self, make: Callable[[Row], T], statement: str, values: Sequence[Any] = ()) -> T | None:
-        """What is made of the row that a statement answers with; None if there is no row."""
+        """The row of a statement, converted by ``make``; None if there is none."""
         row = self.row(statement, values)
         return None if row is None else make(row)
 
     def value(self, statement: str, values: Sequence[Any] = ()) -> Any | None:
-        """The first column of the row that a statement answers with; None if there is no row."""
+        """The first column of a statement's row; None if there is none."""
         row = self.row(statement, values)
         return None if row is None else row[0]
 
     def number(self, statement: str, values: Sequence[Any] = ()) -> int:
-        """The same of a statement that always answers with a number."""
+        """The number in a statement's row, which must exist."""
         return int(self.rows(statement, values)[0][0])
 
     def pages(self, statement: str, size: int, *values: Any, after: int = 0) -> Iterator[Row]:
@@ -86,43 +86,43 @@ class Session(ABC):
 
     @abstractmethod
     def many(self, statement: str, values: Iterable[Sequence[Any]]) -> int:
-        """Execute once per row of values; answer with the number of rows changed by all of them."""
+        """Execute once per row of values; returns the total number of changed rows."""
 
     def column(self, texts: Sequence[str]) -> Any | None:
-        """Texts as one parameter that a statement reads as a table; None if it cannot be had for them."""
+        """Texts as one parameter that a statement reads as a table; None if not possible."""
         return None
 
     @abstractmethod
     def each(self, statement: str, values: Sequence[Sequence[Any]]) -> list[list[Row]]:
-        """The answers to one question asked with many values, in as few round trips as the driver can."""
+        """The rows of one query for many values, in as few round trips as possible."""
 
     @abstractmethod
     def append(self, statement: str, values: Sequence[Any]) -> int:
-        """Insert one journal row whose number the database chooses; answers with the number."""
+        """Insert a journal row and return its number, which the database assigns."""
 
     def take_time(self) -> None:
-        """What follows in this transaction may think for long between two statements, though others wait for it."""
+        """Announce that this transaction may pause between statements, although others wait."""
         return
 
     @abstractmethod
     def about(self) -> About:
-        """For whoever examines the store."""
+        """Facts for the diagnosis of the store."""
 
     @abstractmethod
     def damage(self) -> list[str]:
-        """What is wrong with its files, by reading them: all on SQLite, the index of messages on PostgreSQL."""
+        """Damage in its files: all of them on SQLite, the index of messages on PostgreSQL."""
 
     @abstractmethod
     def rebuild_indexes(self) -> None:
-        """Make every index anew from its table."""
+        """Rebuild every index from its table."""
 
     @abstractmethod
     def journal_numbers(self, count: int) -> Sequence[int]:
-        """The next ``count`` journal numbers: growing, and in commit order within each queue."""
+        """The next ``count`` journal numbers: increasing, and in commit order within each queue."""
 
 
 class StoreTable:
-    """A part of what is stored, read and changed inside of the transaction of a session."""
+    """A group of tables, read and changed within a session's transaction."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -1,7 +1,7 @@
-"""Slices and indexes: which messages share a value, and which a slice still holds.
+"""Slices and indexes: which messages share a value, and which ones slices keep.
 
-A slice is the rows of one slicing with one value: its current lifetime. A reset deletes them, so a message is held as
-long as it has a row here. An index has rows of the same shape and holds nothing; rules read through it.
+A slice is the rows of one slicing with one value: its current lifetime. A reset deletes them; a message is kept as long
+as it has a row here. An index has rows of the same form and keeps nothing; rules use it for lookups.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _UNSPEND = "DELETE FROM spent WHERE message = ?"
 
 
 class Member(NamedTuple):
-    """A message's place in one set."""
+    """A message in a slice or index."""
 
     set: int
     value: str
@@ -88,35 +88,35 @@ class Slices(StoreTable):
     # --- reading ---
 
     def slice(self, slicing: int, value: str) -> list[Stored]:
-        """The messages of a slice's current lifetime, in the order of their arrival."""
+        """The messages of a slice's current lifetime, in arrival order."""
         return self.slices([(slicing, value)])[0]
 
     def slices(self, wanted: Sequence[tuple[int, str]], bodies: bool = True) -> list[list[Stored]]:
         return _stored(self._session.each(_SLICES if bodies else _SLICE_OUTLINES, wanted))
 
     def indexed(self, wanted: Sequence[tuple[int, str]], bodies: bool = True) -> list[list[Stored]]:
-        """The messages with a value in an index, in the order of their arrival."""
+        """The messages with a value in an index, in arrival order."""
         return _stored(self._session.each(_ENTRIES if bodies else _ENTRY_OUTLINES, wanted))
 
     def queue(self, name: str, bodies: bool = True) -> list[Stored]:
-        """Every message that is in a queue, processed or not, in the order of arrival."""
+        """Every message of a queue, processed or not, in arrival order."""
         return list(map(record, self._session.rows(_QUEUES if bodies else _QUEUE_OUTLINES, (name,))))
 
     def values(self, messages: Sequence[int]) -> list[list[tuple[int, str]]]:
-        """For each message, where it stands in indexes."""
+        """For each message, its index entries."""
         answers = self._session.each(_VALUES, [(key,) for key in messages])
         return [[(row[0], row[1]) for row in rows] for rows in answers]
 
     def holds(self, message: int) -> list[tuple[str, str]]:
-        """The slices (slicing and value) that hold a message."""
+        """The slices (slicing and value) that keep a message."""
         return [(row[0], row[1]) for row in self._session.rows(_HOLDS, (message,))]
 
     def used(self, slicing: int) -> str | None:
-        """The value of some slice that holds a message."""
+        """The value of some slice with a message."""
         return self._session.value(_IN_USE, (slicing,))
 
     def held_in(self, queue: Queue) -> int:
-        """How many messages of a queue some slice holds."""
+        """How many messages of a queue are kept by slices."""
         return self._session.number(_HELD, (queue.id,))
 
     # --- changing ---
@@ -126,27 +126,27 @@ class Slices(StoreTable):
         self._session.many(_ADD_ENTRIES, entries)
 
     def reset(self, slicing: int, value: str, until: int) -> None:
-        """Begin a new lifetime: what came up to a position is no longer held here."""
+        """Start a new lifetime: messages up to a position leave the slice."""
         freed = self._session.rows(_RESET_KEYS, (slicing, value, until))
         if freed:
             self._session.run(_RESET, (slicing, value, until))
             self.spend(row[0] for row in freed)
 
     def spend(self, messages: Iterable[int]) -> None:
-        """Note which of these are processed and held by nothing, so that a sweep finds them without a search."""
+        """Note the processed messages that nothing keeps, so that a sweep finds them without a search."""
         self._session.many(_SPEND, ((key,) for key in messages))
 
     def unspend(self, message: int) -> None:
-        """It is not processed any more."""
+        """Undo ``spend``: the message is unprocessed again."""
         self._session.run(_UNSPEND, (message,))
 
     def forget(self, message: int) -> None:
-        """A message that is no more stands nowhere."""
+        """Remove a deleted message from all slices and indexes."""
         self._session.run(_LEAVE_SLICES, (message,))
         self._session.run(_LEAVE_ENTRIES, (message,))
 
     def empty_slicing(self, slicing: int) -> None:
-        """A slicing that is gone holds nothing."""
+        """Empty a removed slicing."""
         freed = self._session.rows(_OF_SLICING, (slicing,))
         self._session.run(_EMPTY_SLICING, (slicing,))
         self.spend(row[0] for row in freed)

@@ -1,14 +1,14 @@
-"""A statement that the two databases say in different words, with both of them beside each other.
+"""A statement that differs between the two databases, with both texts side by side.
 
 Most statements are the same for both and are plain strings, in which ``?`` marks a parameter. One that differs is a
-``Statement``, or has a piece that is one: what they are added to keeps both.
+``Statement``, or contains one: concatenation keeps both texts.
 """
 
 from __future__ import annotations
 
 
 class Statement(str):
-    """SQLite's words, and with them PostgreSQL's. A database that never runs it has none.
+    """The text for SQLite, and that for PostgreSQL; missing for a database that never runs it.
 
     ``setwise`` is the same work for many rows at once, on PostgreSQL: each parameter is a list. ``several`` is that on
     SQLite: the statement, in which ``{rows}`` is replaced by one group of parameters for each row, and the group.

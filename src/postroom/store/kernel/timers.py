@@ -1,4 +1,4 @@
-"""Timers: something to do at a time, kept until it is done."""
+"""Timers: something to do at a time, stored until it is done."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Timers(JournaledTable):
         return id
 
     def due(self, kind: str, limit: int) -> list[Timer]:
-        """What is due now, in the order of its time."""
+        """The due timers, by time."""
         rows = self._session.rows(_DUE, (self._session.now, kind, limit))
         return [Timer(id, due, kind, json.loads(payload)) for id, due, kind, payload in rows]
 
@@ -43,7 +43,7 @@ class Timers(JournaledTable):
         return self._session.value(_NEXT) if kind is None else self._session.value(_NEXT_OF_KIND, (kind,))
 
     def remove(self, timer: Timer) -> bool:
-        """False if it was gone already: whoever removes a timer is the one who acts on it."""
+        """Remove a timer; False if it was gone: only the one who removes it acts on it."""
         removed = self._session.run(_DELETE, (timer.id,)) == 1
         if removed:
             self._journal.add("timer-done", detail={"timer": timer.id})

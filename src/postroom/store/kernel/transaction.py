@@ -49,7 +49,7 @@ from postroom.store.upkeep.retention import Retention
 
 
 class Transaction:
-    """What a piece of work sees of the store. Made once per store and used for one transaction after another."""
+    """The view of the store for a piece of work. Created once per store and reused."""
 
     def __init__(self, session: Session, actor: str) -> None:
         self.session = session
@@ -106,15 +106,15 @@ class Transaction:
         return self.session.now
 
     def wake(self) -> None:
-        """Wake whoever waits once this is committed; arrivals in an empty queue do so by themselves."""
+        """Wake all waiters after the commit; arrivals in an empty queue do so anyway."""
         self._wake = True
 
     def wake_next(self, queue: int) -> None:
-        """Wake the first who wait in the line of a queue once this is committed, and all who wait in none."""
+        """Wake the first waiters in a queue's line after the commit, and all without a line."""
         self.lines[queue] = self.lines.get(queue, 0) + 1
 
     def settle(self) -> bool:
-        """The last statements before the commit; True if everyone who waits is to be woken by it."""
+        """Run the last statements before the commit; True if all waiters are to be woken."""
         return self.counts.settle(self.lines) or self._wake
 
     def clear(self) -> None:

@@ -1,8 +1,8 @@
-"""Messages between two stores, in three commits, any of which may be repeated.
+"""Transfers of messages between two stores, in three idempotent commits.
 
-A message that leaves for another store goes to the queue of those that are leaving, with a number for its journey;
-the other store takes it in under that number, once; then the first one lets it go. Whoever finds a message that is
-leaving may do the rest: a crash anywhere leaves it where it can be found, and in one place.
+The message moves to the queue of departing messages, with a transfer number; the other store stores it under that
+number, once; then the first one deletes it. Any process may finish a transfer, and a crash at any point leaves the
+message in one place.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PARCEL = _PARCELS + "WHERE h.message = ?"
 
 
 class Parcel(NamedTuple):
-    """A message on its way between two stores."""
+    """A message in transit between two stores."""
 
     hop: int  # the number of the journey: the message's journeys are numbered from 1, whatever their stores
     verb: str
@@ -54,7 +54,7 @@ class Transfers:
     def depart(
         self, stored: Stored, queue: Queue, verb: str, source: str, target: str, seen: int, marks: str | None = None
     ) -> Parcel:
-        """The first commit: take a message out of its queue, for a station whose store is another."""
+        """The first commit: take a message out of its queue, for a station in another store."""
         leaving = self._leaving()
         here = self._messages.move(stored, queue, leaving, verb, {"from": source, "to": target}, marks)
         hop, came = self._session.row(_LAST_VISIT, (stored.key,)) or (0, 0)
@@ -62,34 +62,34 @@ class Transfers:
         return Parcel(hop + 1, verb, source, target, seen, came, here)
 
     def noted(self, parcel: Parcel, seen: int) -> Parcel:
-        """A parcel with the last query that has met it, which is known when it has left."""
+        """The parcel with the last query that has seen it, known after it has left."""
         self._session.run(_SEEN, (seen, parcel.stored.key))
         return parcel._replace(seen=seen)
 
     def arrived(self, parcel: Parcel) -> int | None:
-        """The newest query that had run here when this parcel came; None if it has not come yet."""
+        """The newest query that had run here when this parcel arrived; None if it has not arrived."""
         return self._session.value(_VISIT, (parcel.stored.key, parcel.hop))
 
     def arrive(self, parcel: Parcel, queue: Queue, done: int) -> Stored:
-        """The second commit: take a parcel in that has not come yet."""
+        """The second commit: store a parcel that has not arrived yet."""
         way = {"from": parcel.source, "to": parcel.target}
         here = self._messages.put_foreign(queue, parcel.stored, parcel.verb, way)
         self._session.run(_SET_VISIT, (here.key, parcel.hop, done))
         return here
 
     def conclude(self, parcel: Parcel) -> int | None:
-        """The third commit: let a parcel go that has come; answers with the event, None if it was gone already."""
+        """The third commit: delete an arrived parcel; returns the event, None if that was done already."""
         key = parcel.stored.key
         if self._session.run(_CONCLUDE, (key, parcel.hop)) != 1:
             return None
         return self._messages.let_go(self._leaving(), parcel.stored, HANDED_OVER)
 
     def pending(self) -> list[Parcel]:
-        """What is leaving this store, in the order of departure."""
+        """The departing messages of this store, in order."""
         return [_parcel(row) for row in self._session.rows(_PENDING)]
 
     def still_leaving(self, message: int) -> Parcel | None:
-        """A message that has gone and come back before anyone has let it go here."""
+        """A departed message that has come back before it was deleted here."""
         return self._session.one(_parcel, _PARCEL, (message,))
 
     def _leaving(self) -> Queue:

@@ -1,7 +1,7 @@
-"""How many bytes the messages of a queue have, where a limit asks for it.
+"""The total bytes of queues with such a limit.
 
-Counted when it is first asked for, and added to by each send. It is counted again if something else has come to the
-queue meanwhile, and before a send is refused: messages may have left.
+Counted at first use, and updated by each send. It is counted again if messages have arrived otherwise, and before a
+send is refused, because messages may have left.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ SELECT coalesce(sum(octet_length(m.body)), 0) + (
 
 class Weights(StoreTable):
     def at_most(self, queue: Queue, arrivals: int) -> int | None:
-        """What a queue with so many arrivals has at most; None if that must be measured."""
+        """An upper bound for a queue with so many arrivals; None if it must be counted."""
         return self._session.value(_FIND, (queue.id, arrivals))
 
     def measured(self, queue: Queue) -> int:
         return self._session.number(_MEASURE, (queue.id, queue.id))
 
     def note(self, queue: Queue, bytes: int, arrivals: int) -> None:
-        """So much it has, with so many arrivals."""
+        """Store the bytes of a queue with so many arrivals."""
         self._session.run(_SET, (queue.id, bytes, arrivals))

@@ -1,7 +1,7 @@
 """The schema, as numbered migrations written once for both databases.
 
-A store applies what it lacks in one transaction each: killed half-way, it is at the old number. A released migration
-is never edited; a change is a new number.
+A store applies missing ones, each in one transaction: if killed, it keeps the old number. A released migration is never
+edited; a change is a new number.
 """
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
-"""What a send of several messages was answered, beside its idempotency key: a repetition is answered the same."""
+"""The stored result of a send of several messages, beside its idempotency key, so that a repetition gets the same."""
 
 STATEMENTS = ("ALTER TABLE receipts ADD COLUMN answer TEXT",)

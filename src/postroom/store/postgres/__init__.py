@@ -1,1 +1,1 @@
-"""The store on PostgreSQL: its transactions (``store.py``), and the short ways by functions in the database."""
+"""The store on PostgreSQL: its transactions (``store.py``), and the fast paths by functions in the database."""

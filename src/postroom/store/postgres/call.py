@@ -1,7 +1,7 @@
-"""Calls of functions in the database, prepared once for a connection and made with little else around them.
+"""Fast calls of functions in the database, prepared once per connection.
 
-A cursor of the driver takes as long as the server needs for a send. These calls go to the library below it. Values are
-whole numbers, texts, bytes and lists of whole numbers; answers are whole numbers, texts and bytes.
+A cursor of the driver takes as long as the server needs for a send, so these calls use libpq directly. Values are
+integers, texts, bytes and lists of integers; results are integers, texts and bytes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _READERS: dict[str, Callable[[bytes], Any]] = {"n": _number, "t": bytes.decode, 
 
 
 class Call:
-    """A statement that answers with rows. ``columns`` has a letter for each: n is a number, t a text, b bytes."""
+    """A statement that returns rows. ``columns`` has a letter for each: n is a number, t a text, b bytes."""
 
     def __init__(self, statement: LiteralString, columns: str) -> None:
         self._statement = statement.encode()
@@ -39,7 +39,7 @@ class Call:
         self._readers = [(number, _READERS[letter]) for number, letter in enumerate(columns)]
 
     def made(self, connection: psycopg.Connection[Row], values: Sequence[Any]) -> list[Row]:
-        """What the function answers, by itself in a transaction of its own."""
+        """Call the function in a transaction of its own; returns its rows."""
         result = self._answer(connection, values)
         get, readers = result.get_value, self._readers
         return [
@@ -56,7 +56,7 @@ class Call:
         return result
 
     def _again(self, connection: psycopg.Connection[Row], result: PGresult, given: Any, formats: list[int]) -> PGresult:
-        """The same once it is prepared, if only that was missing; the server has done nothing then."""
+        """Prepare the statement and call again, if only that was missing; the server has done nothing then."""
         error = error_from_result(result, encoding="utf-8")
         if error.sqlstate != _UNPREPARED:
             raise error
@@ -71,9 +71,9 @@ class Call:
 
 
 class RecordCall(Call):
-    """A statement whose answer is one record: whole numbers that are there or all missing, then other columns.
+    """A statement that returns one record: integers that are all present or all missing, then other columns.
 
-    As one value of a function it costs the server less than as a row of it.
+    A composite value costs the server less than a row.
     """
 
     def __init__(self, statement: LiteralString, numbers: int, columns: str) -> None:
@@ -82,7 +82,7 @@ class RecordCall(Call):
         self._reads = [_READERS[letter] for letter in columns]
 
     def told(self, connection: psycopg.Connection[Row], values: Sequence[Any]) -> Row | None:
-        """The record, its numbers first; None if it has none."""
+        """The record, integers first; None if it has none."""
         return self.record(self._answer(connection, values).get_value(0, 0))
 
     def record(self, value: bytes | None) -> Row | None:

@@ -1,8 +1,8 @@
-"""The express lane on PostgreSQL: the commonest send, receive, lease and end of one, each in one call of a function.
+"""The fast path on PostgreSQL: the most frequent send, receive, lease and acknowledgement, each one function call.
 
-Its effect is that of the long way (``Messages``, ``Deliveries``), and tests compare the two. Those who use it share a
-queue; whoever goes the long way has it alone (decisions 0054 and 0064). ``IN_FORCE`` in ``store/migrations`` names the
-module that has the text of each function.
+Its effect is that of the general path (``Messages``, ``Deliveries``); tests compare the two. It locks a queue shared,
+the general path exclusively (decisions 0054 and 0064). ``IN_FORCE`` in ``store/migrations`` names the module that has
+the text of each function.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class PostgresExpress(Store):
         self._told = (now, monotonic_ns() // 1000)
 
     def _server_time(self) -> int | None:
-        """What the server's clock shows now; None if it has not been asked for long."""
+        """The server's current time; None if it was not read recently."""
         clock = self.session.clock
         if clock is not system_clock:
             return clock()
@@ -123,12 +123,12 @@ class PostgresExpress(Store):
                 self._leave()
 
     def _given_time(self) -> int | None:
-        """What a test's clock shows; None if it is the server's time that counts."""
+        """A test clock's time; None if the server's time counts."""
         clock = self.session.clock
         return None if clock is system_clock else clock()
 
     def send_each(self, sends: Sequence[Sending]) -> list[int | PostroomError | None]:
-        """Those to one queue are in one commit; a server writes commits of several connections together anyway."""
+        """Sends to one queue share a commit; a server groups commits of several connections anyway."""
         outcomes: list[int | PostroomError | None] = [None] * len(sends)
         groups: dict[int, list[int]] = {}
         for place, sending in enumerate(sends):
@@ -203,7 +203,7 @@ class PostgresExpress(Store):
             return self._sound(lent)
 
     def _sound(self, lent: list[Lent]) -> list[Lent] | None:
-        """Damaged messages are given back: the long way sets them aside."""
+        """Sound leases; damaged messages are released, and the general path sets them aside."""
         sound = [loan for loan in lent if loan.stored.sound]
         if len(sound) != len(lent):
             fences = [loan.fence for loan in lent if not loan.stored.sound]
@@ -251,15 +251,15 @@ class PostgresExpress(Store):
                 self._leave()
 
     def _learned(self, queue: int) -> str:
-        """The name of a queue, asked for once: no queue gets another. Before anything is taken that could be lost."""
+        """The name of a queue; cached, because it never changes. Called before anything is taken that could be lost."""
         rows = self._asked(_NAME, queue)
         name = self._names[queue] = str(rows[0][0]) if rows else ""
         return name
 
     def _more_keys(self) -> int | None:
-        """A key of a new block, which is ours before anything is locked that others wait for; None if there is none.
+        """A key of a new block, reserved before anything is locked; None if there is none.
 
-        If that fails, nobody needs to know whether the block was taken: it would be a gap.
+        If that fails, the block may be lost, which leaves a gap.
         """
         keys = self._transaction.keys
         size = max(keys.block, KEYS_SENT_MIN)
@@ -270,7 +270,7 @@ class PostgresExpress(Store):
         return keys.ready()
 
     def _asked(self, statement: LiteralString, value: int) -> list[Row]:
-        """What the server answers, outside of a transaction of ours."""
+        """The result of a statement, outside of a transaction."""
         try:
             return self.session.connection.execute(statement, (value,)).fetchall()
         except psycopg.Error as error:
@@ -279,9 +279,9 @@ class PostgresExpress(Store):
             self._raise_ours(error)
 
     def _called(self, label: str, call: Callable[[], T]) -> T | None:
-        """What a function in the database answers, which begins and commits by itself; None if another was in the way.
+        """The result of a function that commits by itself; None after a conflict.
 
-        An error that is not the server's own comes before or after the call: only the first is certain.
+        Only errors from the server are certain not to have committed.
         """
         if faults.armed:
             faults.reach(f"{label}.begun")
@@ -300,10 +300,10 @@ class PostgresExpress(Store):
         return answer
 
     def _fold(self, queue: int | None, line: int, count: int, looked: bool = False) -> None:
-        """Now and then the counts of a queue are written down, so that nobody has to count for long.
+        """Now and then, write the tally of a queue, so that counting stays fast, and whether it is calm, also after
+        several slow looks.
 
-        So is whether it is calm, also when someone has had to look at it a few times. Without a queue it is
-        that of the line.
+        Without a queue it is that of the line.
         """
         self._looks += looked
         if line % FOLD_LINES < count or (looked and self._looks % CALM_LOOKS == 0):
@@ -315,7 +315,7 @@ class PostgresExpress(Store):
 
 
 class Lanes:
-    """Stores with connections of their own, for threads that share one: made when they are needed, up to a few."""
+    """Stores with their own connections, for threads that share one: created on demand, up to a few."""
 
     def __init__(self, make: Callable[[], PostgresExpress]) -> None:
         self._make = make
@@ -326,7 +326,7 @@ class Lanes:
 
     @contextlib.contextmanager
     def one(self) -> Iterator[PostgresExpress | None]:
-        """A lane that nobody else uses meanwhile; None if all are in use, or the server has no connection left."""
+        """An exclusive connection; None if all are in use, or the server has none left."""
         lane = self._take()
         try:
             yield lane
@@ -374,7 +374,7 @@ class Lanes:
 
 
 def _lent(name: str, row: Row) -> tuple[Lent, bool]:
-    """What was given out, and whether the server had to look at the queue for it."""
+    """The leases, and whether the server had to examine the queue."""
     key, created, place, number, last, line, attempts, until, cause, looked, type, form, body, hash, properties = row
     stored = record((key, name, created, None, type, form, body, hash, properties, cause, place, number, last))
     return Lent(stored, line, attempts, until), looked is not None

@@ -56,7 +56,7 @@ def _copy(into: re.Match[str]) -> sql.Composed:
 
 
 def _adapt(statement: str) -> sql.SQL:
-    """A constant statement as PostgreSQL's driver has it."""
+    """A constant statement in the driver's syntax."""
     return _with_marks(postgres_words(statement))
 
 
@@ -66,7 +66,7 @@ def _with_marks(words: str) -> sql.SQL:
 
 
 def _misled(queue: int, state: int, count: int, places: int, indexed: int, indexed_places: int) -> str:
-    """How the index of messages differs from the table, for the messages of a queue in a state."""
+    """How the index of messages differs from the table, for a queue and state."""
     what = f"of {count} message(s) of queue {queue} in state {state}, index messages_chain leads to {indexed}"
     return what if count != indexed else f"{what}, at other places ({indexed_places}, not {places}, in sum)"
 
@@ -132,7 +132,7 @@ class PostgresSession(Session):
         return About("PostgreSQL", settings.pop("server_version"), version(self.connection), settings)
 
     def damage(self) -> list[str]:
-        """Whether the index that messages are taken by has what the table has; pg_amcheck on the server sees more."""
+        """Whether the index by which messages are taken matches the table; pg_amcheck on the server checks more."""
         wrong = [f"index {name} is not valid" for (name,) in self.connection.execute(_INVALID)]
         self.connection.execute(_BY_ROWS_ALONE)
         by_rows = {(row[0], row[1]): row[2:] for row in self.connection.execute(_GROUPS)}

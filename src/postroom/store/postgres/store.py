@@ -1,8 +1,7 @@
 """The store on PostgreSQL: for rooms that many machines share.
 
-Every transaction has the queues alone that it changes, so the order of a queue is the order of commits, and correctness
-does not lean on serializable snapshots. Only the shortest ways to send and to receive share them
-(``express.py``, decision 0054).
+Every transaction locks the queues that it changes, so the order of a queue is the order of commits, without
+serializable snapshots. Only the fast paths of send and receive lock them shared (``express.py``, decision 0054).
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ class PostgresStore(PostgresExpress):
             self._rest(connection, line, waiter.passes)
 
     def _rest(self, connection: psycopg.Connection[Row], line: int | None, passes: bool) -> None:
-        """Nobody need be notified while nobody waits; and whoever waits next need not connect."""
+        """Return a listening connection to the pool, without notifications, for the next waiter."""
         try:
             connection.execute(_STOP_WAITING)
             own = f"postroom_{connection.info.backend_pid}"
@@ -134,7 +133,7 @@ class PostgresStore(PostgresExpress):
             self._resting.append(connection)
 
     def _listener(self, line: int | None) -> psycopg.Connection[Row]:
-        """A connection that is notified, one of before if there is one that still works."""
+        """A connection that gets notifications, reused if one still works."""
         while self._resting:
             connection = self._resting.pop()
             try:
@@ -224,7 +223,7 @@ class PostgresStore(PostgresExpress):
 
     @contextlib.contextmanager
     def _lane(self) -> Iterator[PostgresExpress]:
-        """This store if it is free, else one with a connection of its own."""
+        """This store if it is idle, else one with its own connection."""
         if self._mutex.acquire(blocking=False):
             try:
                 yield self
@@ -281,7 +280,7 @@ class PostgresStore(PostgresExpress):
         return None
 
     def _settle(self, label: str) -> None:
-        """The server's part of the connection may still be at it: wait until it has ended, one way or the other."""
+        """Wait until the server has ended the transaction, either way."""
         self.session.connection.close()
         end = monotonic() + SETTLE_SECONDS
         with contextlib.suppress(psycopg.Error, StoreUnavailable), contextlib.closing(_connect(self._url)) as other:
@@ -336,7 +335,10 @@ class ListenWaiter:
         return self._notified() if ready else seconds > RECHECK_SECONDS
 
     def wake(self) -> None:
-        """End the wait, from any thread. Whoever has left is not woken: another file may have its number by now."""
+        """End the wait, from any thread.
+
+        Does nothing after closing, because another file may have the number by now.
+        """
         with self._closing, contextlib.suppress(BlockingIOError):  # full: it is awake already
             if not self._closed:
                 os.write(self._alarmed, b"w")
@@ -351,7 +353,7 @@ class ListenWaiter:
             os.close(self._alarmed)
 
     def _notified(self) -> bool:
-        """Whether the server has told of a change since the last look."""
+        """Whether there was a notification since the last look."""
         try:
             return any(True for _ in self._connection.notifies(timeout=0, stop_after=1))
         except psycopg.Error as error:
@@ -396,7 +398,7 @@ def _migrate(connection: psycopg.Connection[Row], url: str, create: bool) -> Non
 
 @contextlib.contextmanager
 def two_phase(url: str) -> Iterator[Any]:
-    """A connection to a database of others, which may have something in doubt."""
+    """A connection to another database with possible prepared transactions."""
     if not url.startswith(("postgresql://", "postgres://")):  # libpq takes other words for a database of this machine
         raise ArgumentInvalid(argument="url", why="give the URL of a PostgreSQL database: postgresql://HOST/DATABASE")
     try:
@@ -413,7 +415,7 @@ def two_phase(url: str) -> Iterator[Any]:
 
 
 def schema_of(url: str) -> int:
-    """The number of a room's last migration; nothing is migrated."""
+    """The number of a room's last migration; migrates nothing."""
     with contextlib.closing(_connect(url)) as connection:
         try:
             if connection.execute(_ROOM_EXISTS).fetchone() != (True,):
@@ -424,20 +426,20 @@ def schema_of(url: str) -> int:
 
 
 def _without_secrets(why: str, url: str) -> str:
-    """What was said of a connection that failed, unless it quotes what may be a password: a URL can be read amiss."""
+    """The error of a failed connection, unless it may quote a password of a malformed URL."""
     if any(piece in why for piece in pieces(url)):
         return f"no connection to {public_url(url)}; why is not told, because it would show a part of the password"
     return why
 
 
 def _why(error: BaseException) -> str:
-    """The first line of what the server said."""
+    """The first line of the server's error."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
 
 def _ours(error: BaseException) -> BaseException:
-    """PostgreSQL's error as ours. By its SQLSTATE, never by its text."""
+    """PostgreSQL's error as ours, by its SQLSTATE, never by its text."""
     if not isinstance(error, psycopg.Error):
         return error
     state = error.sqlstate or ""

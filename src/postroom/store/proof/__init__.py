@@ -1,1 +1,1 @@
-"""Whether a store is sound: replaying the journal, comparing, and mending."""
+"""Verification of a store: replaying the journal, comparing, and repairing."""

@@ -1,8 +1,7 @@
-"""Whether the lines of a journal still say what was written, whichever store or archive they come from.
+"""Checks journal lines, from a store or an archive.
 
-A line has a digest of its own columns, and the number of the line before it of the same message is among these: so no
-line can be changed, and none of a message can be taken out or moved, without a trace. Lines from before digests have
-none; they come first, and are counted.
+A line has a digest of its columns, which include the number of the previous line of the same message: so lines cannot
+be changed, removed or moved unnoticed. Older lines without digests come first, and are counted.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from postroom.store.proof.replay import Broken
 
 @dataclass
 class Audit:
-    """What came of reading lines in their order."""
+    """The result of checking lines in order."""
 
     gapless: int | None  # the store numbers its lines without a gap behind this number; None: it does not
     covered: int = 0
@@ -25,7 +24,7 @@ class Audit:
     _last: int | None = None
 
     def of(self, lines: Iterable[Line]) -> Iterator[Line]:
-        """Pass lines through, and look at each."""
+        """Pass lines through and check each."""
         for line in lines:
             self.look(line)
             yield line
@@ -49,7 +48,7 @@ class Audit:
 
 
 def check_lines(lines: Iterable[Line], *, gapless: int | None = None) -> Audit:
-    """Read a sequence of lines in their order; ``broken`` of the answer tells which were changed."""
+    """Check lines in order; ``broken`` of the result lists changed ones."""
     audit = Audit(gapless)
     for line in lines:
         audit.look(line)

@@ -1,6 +1,6 @@
-"""Setting right what the rest of a store knows: indexes by their tables, places and counts by the journal.
+"""Repairs what can be derived: indexes from their tables, places and counts from the journal.
 
-What messages say is nowhere else: a damaged one is set aside. If the journal itself is damaged, nothing is set by it.
+Bodies exist only once: a damaged message is set aside. A damaged journal is not used for repairs.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Mended:
 
 
 def mend(tx: Transaction) -> Mended:
-    """All in one transaction, which the journal tells of."""
+    """Repair in one transaction, which is recorded in the journal."""
     tx.session.rebuild_indexes()
     for (id,) in tx.session.rows(_IDS):
         tx.session.lock(LOCK_ID, id)
@@ -82,7 +82,7 @@ def mend(tx: Transaction) -> Mended:
 
 
 def _set_entries(tx: Transaction) -> int:
-    """The entries of selectors, made anew from messages if one is missing, wrong or left over."""
+    """Rebuild the entries of selectors if one is missing, wrong or superfluous."""
     missing, left_over = tx.selections.differences(DIFFERENCES_MAX)
     wrong = {(entry.message, entry.name) for entry in (*missing, *left_over)}
     if wrong:
@@ -108,7 +108,7 @@ def _set_queues(tx: Transaction, known: Told, *, moved: bool) -> int:
 
 
 def _set_places(tx: Transaction, known: Told) -> int:
-    """Each message that the journal has elsewhere or otherwise; one that it does not know is left as it is."""
+    """Correct each message that differs from the journal; unknown ones stay."""
     wrong = []
     for key, stored in places(tx, known):
         place = known.messages.get(key)
@@ -121,7 +121,7 @@ def _set_places(tx: Transaction, known: Told) -> int:
 
 
 def _set_leases(tx: Transaction, known: Told) -> int:
-    """A lease that the journal has and the table has not is over: the next receive gives its message back."""
+    """Restore leases that only the journal has, as expired: the next receive takes the message back."""
     there = {delivery.fence for delivery in tx.deliveries.all()}
     lost = {fence: key for fence, key in known.leases.items() if fence not in there}
     for fence, key in lost.items():

@@ -1,7 +1,7 @@
-"""The journal told from its beginning: where every message must be now, in which state, and what else must hold.
+"""Replays the journal from its beginning: where every message must be now, in which state, and more.
 
-Nothing here looks at another table. So what it comes to can be compared with them (``verification.py``), and a line
-that was forgotten, doubled or lost shows. What messages say is in their rows alone, under a hash.
+It reads no other table, so the result can be compared with them (``verification.py``), which finds missing and
+duplicate lines. Bodies are only in message rows, under a hash.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Place(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """What a queue is."""
+    """The settings of a queue."""
 
     name: str
     kind: str
@@ -69,7 +69,7 @@ class Counts(NamedTuple):
 
 
 class Broken(NamedTuple):
-    """A line that does not follow from those before it."""
+    """A line that contradicts those before it."""
 
     line: int
     why: str
@@ -77,7 +77,7 @@ class Broken(NamedTuple):
 
 @dataclass
 class Told:
-    """What a journal comes to. Queues are known by their numbers, messages by those of their keys."""
+    """The result of a replay. Queues are identified by number, messages by key number."""
 
     lines: int = 0
     messages: dict[int, Place] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class Told:
 
 
 class Tables(NamedTuple):
-    """What is stored, for lines of earlier versions that did not say it: a new queue, and what a sweep took."""
+    """Stored data for lines of earlier versions that did not record it: new queues, and what a sweep deleted."""
 
     queues: Mapping[int, Settings]
     departed: Callable[[], Mapping[int, int]]  # key and last line
@@ -115,7 +115,7 @@ class Tables(NamedTuple):
 
 
 def told(lines: Iterable[Line], begin: Told | None = None, tables: Tables | None = None) -> Told:
-    """Hear a whole journal, or one whose beginning is known."""
+    """Replay a whole journal, or one with a known beginning."""
     replay = Replay(begin, tables)
     for line in lines:
         replay.hear(line)
@@ -123,7 +123,7 @@ def told(lines: Iterable[Line], begin: Told | None = None, tables: Tables | None
 
 
 class Replay:
-    """Hears lines one after another."""
+    """Replays lines one after another."""
 
     def __init__(self, begin: Told | None = None, tables: Tables | None = None) -> None:
         self.told = Told() if begin is None else begin
@@ -268,7 +268,7 @@ class Replay:
         self._arrive(line, line.message, line.target)
 
     def _leave(self, line: Line, key: int, place: Place) -> None:
-        """It is no longer where it was, or is there as a new one."""
+        """The message leaves its place, or is new."""
         if place.state not in _ENDS:  # which were counted when they were put aside
             self._depart(place.queue)
         self.told.leases.pop(place.last, None)  # the line before was its lease, if it was leased
@@ -295,7 +295,7 @@ class Replay:
         self.told.messages[line.message] = place._replace(state=State.UNPROCESSED, last=line.seq, processed=None)
 
     def _deliver(self, line: Line, place: Place) -> None:
-        """It keeps its place, and is leased, waits for its time or for another, or can be received."""
+        """The message keeps its place, and is leased, delayed, blocked or available."""
         assert line.message is not None
         key, verb, detail = line.message, line.verb, _detail(line)
         self._leave(line, key, place)
@@ -329,7 +329,7 @@ class Replay:
         self.told.messages[line.message] = about
 
     def _return(self, line: Line, key: int, place: Place | None) -> None:
-        """It was taken, and is in its place again."""
+        """The message was taken, and is back in its place."""
         told, detail, queue = self.told, _detail(line), _queue(line.target)
         if place is None and told.departed.pop(key, None) is None:
             self._break(line, f"{line.verb} of {key_text(key)}, which was never there")
@@ -346,7 +346,7 @@ class Replay:
         told.counts[queue] = counts._replace(departed=counts.departed - 1, processed=kept)
 
     def _note(self, line: Line, place: Place) -> None:
-        """It stays where it is."""
+        """The message stays where it is."""
         assert line.message is not None
         key, detail = line.message, _detail(line)
         self.told.messages[key] = place._replace(last=line.seq)
@@ -390,7 +390,7 @@ class Replay:
             self.told.counts[place.queue] = counts._replace(processed=counts.processed - 1)
 
     def _beats(self, line: Line, detail: dict[str, Any]) -> None:
-        """All that was told of a queue of heartbeats before, in one line."""
+        """One line for all earlier lines of heartbeats."""
         told, queue = self.told, _queue(line.source)
         for key in [key for key, place in told.messages.items() if place.queue == queue]:
             del told.messages[key]
@@ -412,7 +412,7 @@ class Replay:
         self.told.counts.setdefault(_queue(line.target), Counts())
 
     def _fill_in(self, line: Line, look: Callable[[Tables], T | None]) -> T:
-        """What a line of an earlier version did not say, as it is stored."""
+        """Stored data for what a line of an earlier version did not record."""
         self.told.older.append(line.seq)
         stored = None if self._tables is None else look(self._tables)
         if stored is None:
@@ -522,7 +522,7 @@ def _detail(line: Line) -> dict[str, Any]:
 
 
 def _where(place: Place) -> dict[str, Any]:
-    """What of a place changes with it."""
+    """The parts of a place that move with it."""
     return {name: getattr(place, name) for name in ("queue", "state", "position", "number", "last", "processed")}
 
 

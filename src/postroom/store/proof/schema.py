@@ -1,6 +1,6 @@
-"""Whether the tables of a room on SQLite are still described as its migrations made them.
+"""Checks the schema of a room on SQLite against its migrations.
 
-A changed letter in a description is no damage to SQLite: a column has another name then, and is read as empty.
+A changed letter in it is no damage for SQLite: a column then has another name, and reads as empty.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SELECTS = "SELECT EXISTS (SELECT 1 FROM selections)"
 
 
 def misdescribed(connection: apsw.Connection) -> Iterator[str]:
-    """The tables and indexes of a room with all migrations that are not as these made them, in words."""
+    """The tables and indexes that differ from the migrations, in words."""
     selects = connection.execute(_SELECTS).get
     for kind, name, *_ in sorted(_made(bool(selects)) - _described(connection)):
         yield f"the description of {kind.decode()} {name.decode()} is damaged"
@@ -36,7 +36,7 @@ def _described(connection: apsw.Connection) -> set[tuple[Any, ...]]:
 
 @cache
 def _made(selects: bool) -> frozenset[tuple[Any, ...]]:
-    """What the migrations make in an empty file; with what is made for the first who selects."""
+    """The schema that migrations make in an empty file; optionally with what selectors add."""
     with contextlib.closing(apsw.Connection(":memory:")) as connection:
         for statement in (*chain.from_iterable(MIGRATIONS), *(TRIGGERS if selects else ())):
             connection.execute(for_sqlite(statement))

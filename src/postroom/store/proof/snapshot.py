@@ -1,4 +1,4 @@
-"""What a journal has come to at a line, written down: so that a replay can begin there."""
+"""A snapshot of a replay at a line, so that a later replay can begin there."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _FORMAT = 1
 
 
 def is_of(state: bytes, told: Told) -> bool:
-    """Whether a journal comes to what was written down. An earlier version may have said less: that is nothing."""
+    """Whether a replay matches a snapshot; parts that an earlier version did not write are ignored."""
     noted = read(state)
     came = bool(noted.came)
     return written(told, came=came) == written(noted, came=came)
 
 
 def written(told: Told, *, came: bool = True) -> bytes:
-    """Of messages that are gone, only those are kept that may come back."""
+    """A snapshot; of deleted messages only those that may come back."""
     shape = {
         "format": _FORMAT,
         "lines": told.lines,

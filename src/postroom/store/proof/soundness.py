@@ -1,6 +1,6 @@
-"""Whether what is stored is as it was written: hashes, the chains of the journal, the counts of queues.
+"""Checks stored data: hashes, chains of the journal, counts of queues.
 
-Nothing here writes. Whoever looks says how far back; all of it takes as long as reading the store.
+Read-only. The caller says how much; everything takes as long as reading the store.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ _COUNTED = "SELECT queue, state, count(*) FROM " + _BY_ROWS + " WHERE state < 2 
 
 
 class Place(NamedTuple):
-    """A message, and the queue that it is in."""
+    """A message with its queue."""
 
     key: int
     queue: str
 
 
 class Gap(NamedTuple):
-    """A message whose way has a gap, or a line that no longer says which message it is about."""
+    """A gap in a message's history, or a line without a valid message."""
 
     key: int | None
     line: int | None
@@ -63,7 +63,7 @@ class Gap(NamedTuple):
 
 class Soundness(StoreTable):
     def unsound(self, sample: int | None, limit: int) -> tuple[int, list[Place]]:
-        """How many messages were read, and those that no longer say what was sent; ``sample`` takes the newest only."""
+        """How many messages were read, and the damaged ones; ``sample`` limits it to the newest."""
         looked, unsound = 0, []
         for stored in map(record, self._session.pages(_PAGE, PAGE_ROWS, after=self._behind(sample))):
             looked += 1
@@ -72,26 +72,26 @@ class Soundness(StoreTable):
         return looked, unsound[:limit]
 
     def set_aside(self, limit: int) -> list[Place]:
-        """Messages that were found damaged before, and are kept where nobody receives them."""
+        """Messages that were set aside as damaged."""
         return [Place(*row) for row in self._session.rows(_SET_ASIDE, (limit,))]
 
     def torn(self, sample: int | None, newest: int, limit: int) -> list[Gap]:
-        """Where the journal does not tell a message's way; ``newest`` is its last number."""
+        """Gaps in the journal's histories of messages; ``newest`` is its last number."""
         after, since = self._behind(sample), 0 if sample is None else newest - sample
         asked = ((_LOOSE, after), (_LOOSE_DEPARTED, after), (_TORN, since))
         rows = [row for statement, behind in asked for row in self._session.rows(statement, (behind, limit))]
         return list(dict.fromkeys(map(_gap, rows)))[:limit]
 
     def since(self, queue: Queue, moment: int) -> int:
-        """How many of the unprocessed messages of a queue are younger than a moment."""
+        """How many unprocessed messages of a queue are younger than a moment."""
         return self._session.number(_SINCE, (queue.id, moment))
 
     def counts(self) -> dict[tuple[int, int], int]:
-        """How many messages there are, by queue and state; counted one by one."""
+        """The number of messages by queue and state, counted one by one."""
         return {(queue, state): count for queue, state, count in self._session.rows(_COUNTED)}
 
     def _behind(self, sample: int | None) -> int:
-        """The key behind which the newest messages are."""
+        """The key after which the newest messages are."""
         return 0 if sample is None else self._session.value(_NTH_NEWEST, (sample,)) or 0
 
 

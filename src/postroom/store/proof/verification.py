@@ -1,4 +1,4 @@
-"""Whether the tables of a store are what its journal comes to, row by row."""
+"""Compares the tables of a store with a replay of its journal, row by row."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _VERSION = "SELECT coalesce(max(version), 0), count(*) FROM versions"
 
 
 class Difference(NamedTuple):
-    """Something of which the journal and the tables say different things, or the journal itself."""
+    """A difference between journal and tables, or damage of the journal itself."""
 
     what: str
     journal: str | None  # None if there is nothing of it
@@ -58,7 +58,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The size of a journal, and where the tables differ from it: the first differences, if there are many."""
+    """The size of a journal, and the first differences."""
 
     lines: int
     messages: int
@@ -83,9 +83,9 @@ class Verified:
 
 
 def verified(tx: Transaction, *, archives: bool = False) -> Verified:
-    """Replay the journal and compare; ``tx`` must be one unchanging picture of the store.
+    """Replay the journal and compare; ``tx`` must be a consistent snapshot.
 
-    What was archived is taken as it was when the archive was written; with ``archives`` it is read and replayed, too.
+    For the archived part the stored result is used; with ``archives`` it is read and replayed, too.
     """
     reading, audit = _Reading(tx), Audit(tx.journal.gapless())
     begin = reading.archives(audit) if archives else beginning(tx)
@@ -97,20 +97,20 @@ def verified(tx: Transaction, *, archives: bool = False) -> Verified:
 
 
 def tables(tx: Transaction) -> Tables:
-    """What is stored, for lines that earlier versions wrote."""
+    """Stored data for lines of earlier versions."""
     queues = {row[0]: Settings(*row[1:]) for row in tx.session.rows(_QUEUES)}
     tokens = {row[2]: (row[0], row[1]) for row in tx.session.rows(_TOKENS)}
     return Tables(queues, lambda: dict(tx.session.pages(_DEPARTED, JOURNAL_PAGE_ROWS)), tokens)
 
 
 def beginning(tx: Transaction) -> Told | None:
-    """What the archived lines come to; None if there are none."""
+    """The result of the archived lines; None if there are none."""
     state = tx.journal.archives.state()
     return None if state is None else snapshot.read(state)
 
 
 def compared(tx: Transaction, known: Told, before: Iterable[Difference] = ()) -> Verified:
-    """Compare what a journal comes to with the tables."""
+    """Compare the result of a replay with the tables."""
     if known.unknown is not None:
         raise JournalTooOld(line=known.unknown)
     archived = tx.journal.archives.all()
@@ -122,7 +122,7 @@ def compared(tx: Transaction, known: Told, before: Iterable[Difference] = ()) ->
 
 
 class _Reading:
-    """The archives, read from their beginning: whether they are whole, and come to what is noted of them."""
+    """Reads archives from their beginning: whether they are complete, and match the recorded result."""
 
     def __init__(self, tx: Transaction) -> None:
         self._tx = tx
@@ -145,7 +145,7 @@ class _Reading:
         return replay.told
 
     def _departed(self, told: Told, archive: Archive, digest: Digest) -> None:
-        """What an archive says of messages that were gone by its end; they are in no table now."""
+        """An archive's messages that were deleted by its end; no table has them now."""
         for rows in archive.shelf().every("departed"):
             digest.add(rows)
             for key, last, *_ in rows:
@@ -157,7 +157,7 @@ class _Reading:
 
 
 def damaged(tx: Transaction) -> tuple[Difference, ...]:
-    """What the database finds wrong with its own files, indexes among them."""
+    """Damage that the database finds in its own files, including indexes."""
     return tuple(Difference("the file", None, damage) for damage in tx.session.damage())
 
 
@@ -167,7 +167,7 @@ def _of_lines(broken: Iterable[Broken]) -> Iterator[Difference]:
 
 
 def _unsound(tx: Transaction) -> Iterator[Difference]:
-    """What no longer matches its hash or its digest."""
+    """What does not match its hash or digest."""
     for key, _ in tx.soundness.unsound(None, DIFFERENCES_MAX)[1]:
         yield Difference(f"message {key_text(key)}", None, "it no longer says what was sent")
     for definition in tx.definitions.unsound():
@@ -215,9 +215,10 @@ def _entry_name(key: tuple[int, str]) -> str:
 
 
 def places(tx: Transaction, known: Told) -> Iterator[tuple[int, Place]]:
-    """Where each message is. The number of the line by which it came is as good as the one that counting comes to.
+    """The place of each message.
 
-    A store that does not count arrivals numbers messages so. By which line one came is unknown if it was archived.
+    Its line number counts as its arrival number, because stores that do not count arrivals number messages so. For an
+    archived arrival it is unknown.
     """
     for key, *row in tx.session.pages(PLACES, JOURNAL_PAGE_ROWS):
         place = Place(*row)
@@ -230,7 +231,7 @@ def places(tx: Transaction, known: Told) -> Iterator[tuple[int, Place]]:
 def _compared(
     what: str, known: dict[Any, Any], rows: Iterable[Any], named: Callable[[Any], str] = str
 ) -> Iterator[Difference]:
-    """Pass through the rows of a table as pairs; what is left of the known at the end is in no row."""
+    """Compare rows with the known pairs; those that remain are in no row."""
     for key, row in rows:
         if key not in known:
             yield Difference(f"{what} {named(key)}", None, _shown(row, None))
@@ -243,7 +244,7 @@ def _compared(
 
 
 def _shown(value: Any, other: Any) -> str:
-    """A value; of one with names, those parts that another has otherwise."""
+    """A value; for a record, only the parts that differ."""
     if not hasattr(value, "_asdict"):
         return str(value)
     parts = value._asdict()

@@ -1,4 +1,4 @@
-"""A connection to a room's file: its settings, its schema, and copying the file."""
+"""A connection to a room's file: settings, schema, and copying."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ VERSION_STATEMENTS = {n: "PRAGMA user_version = " + str(n) for n in range(1, len
 
 
 def make_sure(file: Path, create: bool) -> None:
-    """There is a file, or may be one."""
+    """Raise unless there is a file, or one may be created."""
     if not create and not file.exists():
         raise RoomMissing(url=str(file))
     if not file.parent.is_dir():
@@ -61,7 +61,7 @@ def connect(file: Path) -> apsw.Connection:
 
 
 def _check_ours(connection: apsw.Connection, file: Path) -> None:
-    """Touch no database of another program, not even to ask it for a write-ahead log."""
+    """Raise for a database of another program, without changing it."""
     objects = connection.execute("SELECT count(*) FROM sqlite_master").get
     if objects and connection.execute("PRAGMA application_id").get != _APPLICATION:
         raise UrlInvalid(url=str(file), why="the file is a SQLite database of another program")
@@ -92,7 +92,7 @@ def migrate(connection: apsw.Connection, name: str, create: bool) -> None:
 
 
 def schema_of(file: Path) -> int:
-    """The number of a room's last migration; nothing is migrated, and 0 means that the file is empty."""
+    """The number of a room's last migration; migrates nothing; 0 for an empty file."""
     try:
         make_sure(file, create=False)
         with contextlib.closing(connect(file)) as connection:
@@ -108,7 +108,7 @@ def version(connection: apsw.Connection) -> int:
 
 
 def copy_file(source: Path, target: Path, progress: OnProgress) -> None:
-    """Copy a room's file with all that is committed, as it is in one moment; the target is a file that is empty."""
+    """Copy a room's file as a consistent snapshot; the target must be empty."""
     try:
         make_sure(source, create=False)
         connection = connect(source)

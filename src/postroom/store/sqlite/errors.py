@@ -11,7 +11,7 @@ from postroom.limits import BUSY_SECONDS
 
 
 def translated(error: BaseException, file: Path | None = None) -> BaseException:
-    """By its kind, never by its text."""
+    """SQLite's error as ours, by its kind, never by its text."""
     if isinstance(error, OSError):
         return StoreUnavailable(why=f"{file}: {error.strerror or error}")
     if not isinstance(error, apsw.Error):

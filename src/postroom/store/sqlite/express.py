@@ -1,6 +1,6 @@
-"""The express lane: the commonest send and receive in as few calls as can be.
+"""The fast path: the most frequent send and receive with few calls.
 
-Its effect is that of the long way (``Messages.put`` and ``Messages.take``), and a test compares the two.
+Its effect is that of the general path (``Messages.put`` and ``Messages.take``); a test compares the two.
 """
 
 from __future__ import annotations
@@ -98,14 +98,14 @@ _Put = tuple[tuple[Any, ...], tuple[int, int], tuple[Any, ...]]
 
 @dataclass(slots=True)
 class _Counts:
-    """A queue as the sends of a group find it."""
+    """A queue's counts at the start of a group of sends."""
 
     arrivals: int  # with those of the group
     waking: bool  # it was empty, or someone waits for some of its messages
 
 
 class _Waiting:
-    """A send that waits for its commit, which the thread of another one may make."""
+    """A send waiting for its commit, which another thread may make."""
 
     __slots__ = ("done", "outcome", "sending")
 
@@ -116,7 +116,7 @@ class _Waiting:
 
 
 class ExpressLane(Store):
-    """Sends share commits: whoever has the turn takes along all that came while the one before was being written."""
+    """Group commit: the thread with the turn also sends everything that arrived during the previous commit."""
 
     session: SqliteSession
     _files: OpenFiles
@@ -139,7 +139,7 @@ class ExpressLane(Store):
         return self._sent_alone(Sending(queue, draft, receipt, self.actor))
 
     def _send_at_once(self, queue: int, draft: Draft) -> int | None:
-        """The one send that there is: a group has more to look after."""
+        """A single send: cheaper than a group."""
         self._enter()
         self._committing = False
         try:
@@ -185,7 +185,7 @@ class ExpressLane(Store):
         return outcomes  # type: ignore[return-value]  # the loop has looked
 
     def _sent(self, sends: list[_Waiting]) -> list[int | BaseException | None]:
-        """The outcomes of some sends, which are in the same commits as those of other threads."""
+        """The outcomes of sends, which share commits with those of other threads."""
         self._waiting.extend(sends)
         try:
             while not all(send.done for send in sends):
@@ -215,7 +215,7 @@ class ExpressLane(Store):
             self._wake_after_commit()
 
     def _send_group(self, group: Sequence[_Waiting]) -> bool:
-        """Send what can be sent, in one commit; True if whoever waits for a message is to be woken."""
+        """Send a group in one commit; True if waiters are to be woken."""
         self._committing = False
         try:
             execute, guard = self.session.execute, self._files.guard
@@ -243,7 +243,7 @@ class ExpressLane(Store):
     def _put_one(
         self, sending: Sending, counts: dict[int, _Counts | None], rows: list[_Put]
     ) -> int | PostroomError | None:
-        """Have one message of a group put into its queue; None if its case needs the long way."""
+        """Add one message of a group; None if it needs the general path."""
         queue, draft, receipt, actor, confirms = sending
         transaction, now = self._transaction, self.session.now
         if receipt is not None:
@@ -272,7 +272,7 @@ class ExpressLane(Store):
         return key
 
     def _write(self, rows: list[_Put]) -> None:
-        """The lines of new messages and the messages, whose positions are the numbers of their lines."""
+        """Write the lines and messages of a group; positions are line numbers."""
         execute, connection, done = self.session.execute, self.session.connection, 0
         for many, lines, messages in _PUTS:
             while len(rows) - done >= many:
@@ -286,7 +286,7 @@ class ExpressLane(Store):
             execute(_PUT, (*line, *key, *rest))
 
     def _tell_failure(self, group: Sequence[_Waiting], error: BaseException) -> None:
-        """What went wrong with the commit of all is told to each; before it, each is tried by itself the long way."""
+        """Pass a failed commit's error to all; for an error before it, each is retried alone on the general path."""
         for send in group:
             if isinstance(error, PostroomError) and (len(group) == 1 or error.happened != "no" or self.stopped):
                 send.outcome = type(error)(**error.facts)
@@ -336,7 +336,7 @@ class ExpressLane(Store):
         return (*line, None, line_digest(*line), now, stored.key, queue, 1, 1, stored.number, queue)
 
     def _synced(self) -> None:
-        """The next commit is on disk again, and with it all that came before it."""
+        """Make the next commit durable, and with it all earlier ones."""
         if not self.stopped:
             self._rollback()
             self.session.execute(_SYNCED)
@@ -350,7 +350,7 @@ class ExpressLane(Store):
         return self._at_once("hand-out", lease)
 
     def _lend(self, queue: int, owner: str, now: int, microseconds: int) -> Lent | None:
-        """Give out the next message, inside of a transaction; None if the case needs the long way."""
+        """Lease the next message, within a transaction; None if the general path is needed."""
         stored, row = self._next(_NEXT, queue, now)
         if stored is None:
             return None
@@ -368,7 +368,7 @@ class ExpressLane(Store):
         return self._done(fence, lambda now: self._lend(queue, owner, now, microseconds))
 
     def _done(self, fence: int, then: Callable[[int], Lent | None] | None) -> tuple[bool, Lent | None]:
-        """End a lease, and do in the same commit what follows."""
+        """End a lease, and do ``then`` in the same commit."""
 
         def end(now: int) -> tuple[bool, Lent | None] | None:
             rows: list[Any] = self.session.execute(_LEASED, (fence,)).fetchall()

@@ -1,4 +1,4 @@
-"""The files of an open room: SQLite's connection to them, and what we hold beside it."""
+"""The files of an open room: SQLite's connection, and our locks."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class OpenFiles:
             self.reserve.end_turn()
 
     def check(self) -> None:
-        """Before an answer: what was written is where the next one will look for it."""
+        """Before returning: check that the files on disk are the open ones."""
         self.guard.check_committed()
 
     def fit(self) -> None:
-        """After what may have been a large change."""
+        """After a possibly large change: check the disk space."""
         self.reserve.fit(self.guard.check_files())
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class OpenFiles:
             self.reserve.close()
 
     def forked(self) -> None:
-        """In a child process: its copy of the turn must not outlive the parent's."""
+        """In a child process: drop its copy of the parent's write turn."""
         self.reserve.close()
 
 

@@ -1,4 +1,4 @@
-"""SQLite inside one transaction."""
+"""SQLite within one transaction."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class SqliteSession(Session):
         return rows[0] if rows else None
 
     def _readable(self, statement: str, values: Sequence[Any]) -> list[Row]:
-        """The same rows, of which some text is no text any more: bytes that are none become characters that are none.
+        """Rows with invalid UTF-8, decoded with replacement characters.
 
-        SQLite looks at no byte of a text. What such a character is in does not match its hash, and is not believed.
+        SQLite does not validate text; such a message fails its hash.
         """
         names: list[str] = []
 
@@ -114,7 +114,7 @@ class SqliteSession(Session):
 
 @cache
 def with_rows(statement: str, rows: int) -> str | None:
-    """A statement of one row as one of several, whose values follow each other; None if it has no such form."""
+    """A statement for one row as one for several; None if there is no such form."""
     if isinstance(statement, Statement) and statement.several is not None:
         words, group = statement.several
         return words.format(rows=", ".join([group] * rows))
@@ -123,7 +123,7 @@ def with_rows(statement: str, rows: int) -> str | None:
 
 
 def _as_bytes(names: list[str], statement: str) -> str:
-    """A statement whose texts come as bytes, each behind the name of its type."""
+    """A statement whose texts are returned as bytes, each after its type name."""
     columns = ", ".join(
         f"typeof({name}), CASE typeof({name}) WHEN 'text' THEN CAST({name} AS BLOB) ELSE {name} END" for name in names
     )

@@ -1,4 +1,4 @@
-"""The store on SQLite: turns of the writers, commits that are on disk, and those that are in doubt."""
+"""The store on SQLite: write turns, durable commits, and unconfirmed ones."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class SqliteStore(ExpressLane):
             raise Conflict("another program part of this process dropped the lock to read")
 
     def _end_reading(self) -> bool:
-        """Whether what was read, if anything, is what one moment had."""
+        """Whether the reads were one consistent snapshot."""
         reads, self._reads = self._reads, False
         return not reads or self._files.guard.end_reading(self._picture)
 
@@ -138,7 +138,7 @@ class SqliteStore(ExpressLane):
             self._doubt.clear()
 
     def _settle_others(self) -> None:
-        """If someone left a commit in doubt, settle it; else nobody may look."""
+        """Settle an unconfirmed commit of another process; raises if that is not possible."""
         label = self._doubt.told()
         if label is None:
             return
@@ -151,7 +151,7 @@ class SqliteStore(ExpressLane):
             self._files.end_turn()
 
     def _commit_over(self) -> bool:
-        """One more commit: after it, the one before is there for all, or was written over and is gone."""
+        """Make another commit: afterwards the previous one is visible to all, or was overwritten."""
         execute = self.session.execute
         try:
             execute("BEGIN IMMEDIATE")

@@ -1,1 +1,1 @@
-"""What each capability keeps in the store, table by table."""
+"""The tables of each capability."""

@@ -1,4 +1,4 @@
-"""Grants and tokens: what a principal may do, and what stands for it. Of a token only a hash is kept."""
+"""Grants and tokens. Only hashes of tokens are stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FORGET = ("DELETE FROM grants WHERE principal = ?", "DELETE FROM access_tokens 
 
 
 class Grant(NamedTuple):
-    """Someone may do something with something, and all below it; the object * is everything."""
+    """A right on an object and everything below it; the object * means everything."""
 
     principal: str
     verb: str
@@ -48,7 +48,7 @@ class AccessRights(JournaledTable):
         self._journal.add(line, detail=detail)
 
     def note_refusal(self, count: int, /, **detail: str) -> None:
-        """Someone was refused something, so many times."""
+        """Record a refusal, with a count."""
         self._journal.add("denied", detail={**detail, "count": count})
 
     # --- grants ---
@@ -60,14 +60,14 @@ class AccessRights(JournaledTable):
         return [Grant(*row) for row in self._session.rows(_GRANTS_OF, (principal,))]
 
     def add(self, grant: Grant) -> bool:
-        """False if it was there."""
+        """Add a grant; False if it exists."""
         added = bool(self._session.run(_GRANT, grant))
         if added:
             self._changed("grant", **grant._asdict())
         return added
 
     def remove(self, grant: Grant) -> bool:
-        """False if it was not there."""
+        """Remove a grant; False if there is none."""
         removed = bool(self._session.run(_WITHDRAW, grant))
         if removed:
             self._changed("withdraw", **grant._asdict())
@@ -90,7 +90,7 @@ class AccessRights(JournaledTable):
         self._changed("remove-token", principal=token.principal, name=token.name, id=token.id)
 
     def forget(self, principal: str) -> None:
-        """Someone is gone: a later one of the same name begins with nothing."""
+        """Remove everything of a user, so that a later one of the same name starts without rights."""
         if sum(self._session.run(statement, (principal,)) for statement in _FORGET):
             self._changed("withdraw", principal=principal)
 

@@ -1,4 +1,4 @@
-"""The state of arcs that collapse or join events, as rows by group and place. Each is due at a moment."""
+"""The state of arcs that aggregate or join events: rows by group and place, each with a due time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ArcStates(StoreTable):
         return [ArcState(*row) for row in self._session.rows(_GROUP, (arc, group))]
 
     def whole(self, arc: str, most: int) -> list[ArcState] | None:
-        """All rows of an arc, unless they are more than so many."""
+        """All rows of an arc; None if there are more than ``most``."""
         rows = [ArcState(*row) for row in self._session.rows(_SOME, (arc, most + 1))]
         return rows if len(rows) <= most else None
 

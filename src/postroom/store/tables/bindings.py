@@ -1,6 +1,6 @@
-"""Which definitions act with the rights of which user, and what they lack of them now.
+"""Which definitions act with the rights of which user, and which rights they lack now.
 
-What whoever has the room itself has loaded is in no row: it may do everything.
+Definitions loaded with direct access to the room have no row: they may do everything.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FREE = "DELETE FROM bindings WHERE what = ? AND name = ?"
 
 
 class Binding(NamedTuple):
-    """A definition that acts with someone's rights."""
+    """A definition that acts with a user's rights."""
 
     what: str  # rule, arc, procedure or counter
     name: str
@@ -39,5 +39,5 @@ class Bindings(StoreTable):
         self._session.run(_BIND, binding)
 
     def free(self, what: str, name: str) -> None:
-        """It is gone, or acts with the rights of whoever has the room."""
+        """Remove a binding: the definition was removed, or has no owner now."""
         self._session.run(_FREE, (what, name))

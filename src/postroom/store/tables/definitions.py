@@ -42,18 +42,18 @@ class Definitions(JournaledTable):
     changing = False  # whether this transaction has made a version, which may never be committed
 
     def lock(self) -> None:
-        """Take turns with everyone else who changes what is defined, queues included."""
+        """Lock definitions and queues against other changes."""
         self._session.lock_counter("catalog")
 
     def share(self) -> None:
-        """Let nobody change what is defined until the commit, beside others who do the same."""
+        """Share a lock against changes of definitions until the commit."""
         self._session.share_counter("catalog")
 
     def version(self) -> int:
         return self._session.number(_VERSION)
 
     def of_kind(self, kind: str, version: int | None = None) -> list[Definition]:
-        """The definitions of one kind, in their order, as of a version (by default the newest)."""
+        """The definitions of one kind in order, as of a version (by default the newest)."""
         return [definition for _, definition in self._rows(kind, version)]
 
     def all(self) -> list[Definition]:
@@ -61,25 +61,25 @@ class Definitions(JournaledTable):
         return [definition for _, definition in map(_read, self._session.rows(_ALL))]
 
     def history(self, kind: str, name: str) -> list[Definition]:
-        """Everything that a definition has ever been, oldest first."""
+        """All versions of a definition, oldest first."""
         return [definition for _, definition in map(_read, self._session.rows(_HISTORY, (kind, name)))]
 
     def unsound(self) -> list[str]:
-        """Those that no longer say what was loaded, also of former versions."""
+        """Definitions that do not match their digest, in any version."""
         rows = self._session.rows(_DIGESTS)
         return [f"{row[1]!a} {row[2]!a} of version {row[8]}" for row in rows if not _is_sound(row)]
 
     def versions(self) -> list[tuple[int, int, str]]:
-        """Every version: its number, when, and by whom."""
+        """Every version: number, time, and user."""
         return [(row[0], row[1], row[2]) for row in self._session.rows(_VERSIONS)]
 
     def last_versions(self, most: int) -> list[tuple[int, int, str, list[str]]]:
-        """The newest versions, newest first: number, when, by whom, and the files that were loaded, if any."""
+        """The newest versions, newest first: number, time, user, and loaded files."""
         rows = self._session.rows(_LAST_VERSIONS, (most,))
         return [(row[0], row[1], row[2], list(json.loads(row[3] or "{}").get("files", ()))) for row in rows]
 
     def replace(self, kind: str, wanted: Sequence[Definition], note: Mapping[str, Any]) -> int:
-        """Make ``wanted`` all there is of a kind, under a new version; answers with the version in force.
+        """Make ``wanted`` all there is of a kind, under a new version; returns the version in force.
 
         If nothing differs there is no new version, so a repeated load is harmless.
         """
@@ -87,13 +87,13 @@ class Definitions(JournaledTable):
         return self._change(kind, self._rows(kind, None), wanted, note)
 
     def define(self, definition: Definition, note: Mapping[str, Any]) -> int:
-        """Add one definition, in the place of the one that had its kind and name."""
+        """Add one definition, replacing the one of its kind and name."""
         self.lock()
         same = [row for row in self._rows(definition.kind, None) if row[1].name == definition.name]
         return self._change(definition.kind, same, [definition], note)
 
     def change(self, kind: str, ended: Sequence[str], begun: Sequence[Definition], note: Mapping[str, Any]) -> int:
-        """End some definitions of a kind and begin others, under a new version; the rest stays as it is."""
+        """End some definitions of a kind and add others, under a new version; the rest stays."""
         self.lock()
         names = dict.fromkeys([*ended, *(definition.name for definition in begun)])
         answers = self._session.each(_NAMED, [(kind, name) for name in names])
@@ -106,7 +106,7 @@ class Definitions(JournaledTable):
         wanted: Sequence[Definition],
         note: Mapping[str, Any],
     ) -> int:
-        """What is ``present`` was read with the lock: nobody has changed it since."""
+        """Replace ``present``, which was read under the lock."""
         version = self.version()
         if [_essence(old) for _, old in present] == [_essence(new) for new in wanted]:
             return version
@@ -126,7 +126,7 @@ class Definitions(JournaledTable):
 
 
 def _is_sound(row: Row) -> bool:
-    """Whether a definition still says what was loaded; one from before digests cannot tell."""
+    """Whether a definition matches its digest; True for one without a digest."""
     _, kind, name, body, file, line, column, born, since, digest = row
     try:
         expected = _digest(kind, name, body, file, line, column, since, born)
@@ -153,7 +153,7 @@ def _essence(definition: Definition) -> tuple[str, str, Mapping[str, Any], Posit
 
 
 def _public(place: Position) -> Position:
-    """A place as everyone may see it: in which folder a file was is a matter of whoever loaded it."""
+    """A place without its folder, which is private to whoever loaded the file."""
     return replace(place, file=PurePath(place.file).name)
 
 

@@ -1,4 +1,4 @@
-"""Dossiers: named collections of messages of one station. A message that leaves the station leaves them."""
+"""Dossiers: named collections of a station's messages. A message that leaves the station leaves them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OF = "SELECT message FROM dossiers WHERE station = ? AND name = ? ORDER BY seq"
 
 class Dossiers(JournaledTable):
     def add(self, station: Queue, name: str, message: int) -> bool:
-        """False if it is there already."""
+        """Add a message; False if it is in the dossier already."""
         if self._session.row(_HAS, (station.id, name, message)) is not None:
             return False
         self._journal.add_to(message, "dossier", station.id, {"dossier": name})
@@ -33,7 +33,7 @@ class Dossiers(JournaledTable):
         return True
 
     def put(self, rows: Sequence[tuple[Queue, str, int, int]]) -> None:
-        """Messages by station, dossier, key and the event that has put them there."""
+        """Add messages by station, dossier, key and event."""
         self._session.many(_PUT, [(station.id, name, message, seq) for station, name, message, seq in rows])
 
     def leave(self, message: int) -> None:
@@ -47,9 +47,9 @@ class Dossiers(JournaledTable):
         return {row[0]: row[1] for row in self._session.rows(_COUNTS, (station.id,))}
 
     def messages(self, station: Queue, name: str) -> list[int]:
-        """The keys of a dossier, in the order in which they were put there."""
+        """The keys of a dossier, in the order in which they were added."""
         return [row[0] for row in self._session.rows(_OF, (station.id, name))]
 
     def named(self, name: str) -> list[tuple[int, int]]:
-        """The station's number and the key of each message in the dossiers of a name, of all stations of this store."""
+        """Station number and key of all messages in dossiers with a name, of all stations of this store."""
         return [(row[0], row[1]) for row in self._session.rows(_NAMED, (name,))]

@@ -1,6 +1,6 @@
 """Endpoints of partners, as an operator has set them, and the queues that use them, as programs say.
 
-Settings have no secret: they name a file or a variable of the environment that has it.
+Settings contain no secrets, only references to files or environment variables.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SOURCE, SINK = "source", "sink"
 
 
 class Endpoint(NamedTuple):
-    """A gateway as an operator has set it up: its transport, what it does, and its settings."""
+    """A gateway: transport, features, and settings."""
 
     name: str
     transport: str
@@ -48,7 +48,7 @@ class Endpoint(NamedTuple):
 
 
 class Port(NamedTuple):
-    """A queue and the endpoint it belongs to."""
+    """A queue and its endpoint."""
 
     queue: str
     direction: str
@@ -80,11 +80,11 @@ class Endpoints(JournaledTable):
         return self._session.one(Port._make, _PORT, (queue,))
 
     def queue_at(self, endpoint: str, direction: str) -> str | None:
-        """The queue that has what comes from an endpoint."""
+        """The queue for messages from an endpoint."""
         return self._session.value(_AT, (endpoint, direction))
 
     def terms_of(self, endpoint: str) -> str | None:
-        """What the queues at an endpoint say of its interface."""
+        """The interface terms of an endpoint's queues."""
         return self._session.value(_TERMS, (endpoint,))
 
     def set_ports(self, ports: Iterable[Port]) -> None:

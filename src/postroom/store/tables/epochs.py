@@ -1,7 +1,7 @@
-"""Which version of the graph of flows a message meets: that of the moment when it came.
+"""Which version of the flow graph applies to a message: the one at its arrival.
 
-An epoch begins with the journal's entry of a change and ends with the next one. Beside it stands whose messages flow at
-all: a queue's messages from one number of the journal on, up to another if there is one.
+An epoch lasts from one change to the next, in journal numbers. Also, which messages of queues flow at all: from one
+journal number on, optionally up to another.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FIRST_OF_ALL = "SELECT min(position) FROM messages WHERE queue = ? AND state IN
 
 
 class Epoch(NamedTuple):
-    """The messages between two numbers of the journal meet this version."""
+    """The range of messages for a version of the graph."""
 
     version: int
     since: int
@@ -55,7 +55,7 @@ class Epochs(StoreTable):
         self._session.run(_BEGIN, (seq, version))
 
     def at(self, position: int) -> Epoch | None:
-        """The epoch of a message, or the oldest that is known; None if there was never a graph."""
+        """The epoch of a message, or the oldest known; None if there was never a graph."""
         row = self._session.row(_AT, (position,)) or self._session.row(_OLDEST)
         if row is None:
             return None
@@ -63,37 +63,37 @@ class Epochs(StoreTable):
         return Epoch(row[1], row[0], END if following is None else following[0])
 
     def versions(self) -> list[int]:
-        """The versions that messages may still meet."""
+        """The versions that are still needed."""
         return [row[0] for row in self._session.rows(_VERSIONS)]
 
     def flowing(self) -> list[Flowing]:
         return [Flowing(*row) for row in self._session.rows(_FLOWING)]
 
     def open(self, queue: int, since: int) -> None:
-        """From a number on the messages of a queue flow."""
+        """Let the messages of a queue flow from a number on."""
         self._session.run(_OPEN, (queue, since))
 
     def close(self, queue: int, until: int) -> None:
-        """Only those that have come before flow."""
+        """Let only earlier messages flow."""
         self._session.run(_CLOSE, (until, queue))
 
     def skip(self, queue: int, first: int, last: int) -> None:
-        """What has come into a queue between two numbers, these included, stays there; what comes later flows again."""
+        """Let messages between two numbers, inclusive, stay; later ones flow again."""
         if any(flowing.queue == queue and flowing.until is None for flowing in self.flowing()):
             self.close(queue, first)
             self.open(queue, last)
 
     def drop(self, queue: int) -> None:
-        """None of a queue's messages flow."""
+        """Let no messages of a queue flow."""
         self._session.run(_DROP_ALL, (queue,))
 
     def first(self, flowing: Flowing) -> int | None:
-        """Where the first message stands that has yet to flow."""
+        """The position of the first message that has yet to flow."""
         row = self._session.row(_FIRST, (flowing.queue, flowing.since))
         return None if row is None or row[0] >= flowing.end else int(row[0])
 
     def first_of_all(self, flowing: Flowing) -> int | None:
-        """The same, be it that it waits for its next attempt."""
+        """Like ``first``, including one that waits for a retry."""
         first = self._session.value(_FIRST_OF_ALL, (flowing.queue, flowing.since))
         return None if first is None or first >= flowing.end else int(first)
 
@@ -102,7 +102,7 @@ class Epochs(StoreTable):
         return self._session.number(_COUNT, (flowing.queue, flowing.since, flowing.end))
 
     def forget(self) -> None:
-        """Drop what no message needs any more. All queues whose messages flow must be locked: nobody publishes now."""
+        """Delete what no message needs any more. All queues whose messages flow must be locked."""
         oldest = END
         for flowing in self.flowing():
             first = self.first_of_all(flowing)

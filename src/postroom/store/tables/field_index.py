@@ -1,7 +1,7 @@
-"""The index of messages of stations and mailboxes by what their fields say.
+"""The index of messages of stations and mailboxes by field values.
 
-Every message is filed under its type, in the order of keys, and under each field that has an index. A search goes
-through one of these, station by station, and lets the database look at other fields on the way.
+Every message has an entry for its type, by key, and for each indexed field. A search scans one index, station by
+station, and the database tests other fields during the scan.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NUMBER = "CASE WHEN json_valid(m.body) THEN m.body ->> ? BETWEEN ? AND ? ELSE 1
 
 
 class IndexedField(NamedTuple):
-    """One thing that messages of a type are found by; without a field it is the type."""
+    """An index on a field of a type; without a field, on the type."""
 
     id: int
     type: str
@@ -55,7 +55,7 @@ class Entry(NamedTuple):
 
 
 class Test(NamedTuple):
-    """A field of the body lies within bounds, which are in it; numbers, or texts by their bytes."""
+    """A field of the body is within bounds (inclusive): numbers, or texts by bytes."""
 
     field: str
     low: str | float
@@ -71,7 +71,7 @@ Tests = Sequence[Sequence[Test]]
 
 
 class Span(NamedTuple):
-    """A part of one index."""
+    """A range of an index."""
 
     index_id: int
     low: str
@@ -101,7 +101,7 @@ class FieldIndex(StoreTable):
     # --- messages ---
 
     def add(self, queue: int, entries: Iterable[tuple[int, Entry]]) -> None:
-        """Add messages, by key number, that are in a queue."""
+        """Index messages of a queue, by key number."""
         self._session.many(_FILE, [(queue, entry.index_id, entry.value, key) for key, entry in entries])
 
     def remove_entries(self, queue: int, entries: Iterable[tuple[int, Entry]]) -> None:
@@ -110,10 +110,9 @@ class FieldIndex(StoreTable):
     def search(
         self, queue: tuple[int, str], span: Span, until: int, tests: Tests = (), limit: int | None = None
     ) -> Iterator[list[Stored]]:
-        """The messages of a queue in a span that came up to a number of the journal, page by page, in its order.
+        """The messages of a queue in a range, up to a journal number, page by page.
 
-        The queue is given by number and name. Tests leave out messages that fail them for certain; numbers are tested
-        where the database can.
+        The queue is given by number and name. Tests exclude only messages that certainly do not match.
         """
         usable = self._usable(tests)
         statement = _statement(tuple(tuple(test.numeric for test in some) for some in usable))
@@ -141,7 +140,7 @@ class FieldIndex(StoreTable):
 
 @cache
 def _statement(shape: tuple[tuple[bool, ...], ...]) -> str:
-    """The search with so many tests, each of texts or numbers: constant pieces, and parameters for all that is said."""
+    """The search statement for tests of this shape: constant text with parameters."""
     statement = _FOUND
     for tests in shape:
         for place, numeric in enumerate(tests):
@@ -151,5 +150,5 @@ def _statement(shape: tuple[tuple[bool, ...], ...]) -> str:
 
 
 def key_value(key: int) -> str:
-    """What a message is indexed by under its type: its key, as long as any."""
+    """The index value of a message under its type: its key, padded."""
     return f"{key:017d}"

@@ -1,8 +1,7 @@
-"""Messages that were taken and may come back: because what they were written to was gone, or nobody looked at them.
+"""Received messages that are not confirmed yet.
 
-Taking is one commit like every other. A message whose output must be confirmed is also copied here in that commit,
-under its process; the confirmation removes the copy. If the process ends before, whoever comes by puts the message
-back: into its place, with its key, its position, its number and its hash.
+The commit of a receive also stores a copy of the message here, with its process; the confirmation removes it. If the
+process ends before, another one puts the message back into its place, with key, position, number and hash.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ FROM handouts h JOIN queues q ON q.id = h.queue WHERE h.message = ?
 
 
 class Handout(NamedTuple):
-    """A message that someone has and has not confirmed."""
+    """A received message that is not confirmed."""
 
     message: int
     queue: int
@@ -42,7 +41,7 @@ class Handout(NamedTuple):
     expires: int
 
     def is_over(self, now: int) -> bool:
-        """Whether nobody will confirm it any more. Only of a process on another machine the time must tell."""
+        """Whether nobody can confirm it any more; for a process on another machine, decided by time."""
         alive = is_alive(self.owner)
         return now > self.expires if alive is None else not alive
 
@@ -54,25 +53,25 @@ class Handouts:
         self._messages = messages
 
     def add(self, queue: Queue, stored: Stored, owner: str) -> None:
-        """Note a message that is taken by this transaction and not yet confirmed."""
+        """Record a message received in this transaction and not confirmed."""
         expires = self._session.now + in_microseconds(HANDOUT_SECONDS)
         self._session.run(ADD, (*new_row(queue.id, stored), owner, expires))
 
     def confirm(self, message: int, owner: str) -> bool:
-        """The message has arrived; False if it was given back meanwhile."""
+        """Confirm a message; False if it was put back meanwhile."""
         return self._session.run(_CONFIRM, (message, owner)) == 1
 
     def all(self, queue: Queue | None = None) -> list[Handout]:
-        """What someone has of a queue, or of all, and has not confirmed."""
+        """The unconfirmed messages of a queue, or of all."""
         rows = self._session.rows(_OPEN) if queue is None else self._session.rows(_OF_QUEUE, (queue.id,))
         return [Handout(*row) for row in rows]
 
     def over(self, queue: Queue | None = None) -> list[Handout]:
-        """Those that nobody will confirm any more."""
+        """Those that nobody can confirm any more."""
         return [handout for handout in self.all(queue) if handout.is_over(self._session.now)]
 
     def give_back(self, handout: Handout, why: str) -> bool:
-        """Put a message back whose output failed or whose process ended; False if someone else has done so."""
+        """Put a message back whose output failed or whose process ended; False if someone else has."""
         self._queues.locked(handout.queue)
         stored = self.copy(handout.message)
         if stored is None or self._session.run(_FORGET, (handout.message,)) != 1:
@@ -80,9 +79,9 @@ class Handouts:
         return self.put_back(handout.queue, stored, why)
 
     def copy(self, message: int) -> Stored | None:
-        """A message that is not confirmed, as it was in its place."""
+        """The copy of an unconfirmed message."""
         return self._session.one(record, _COPY, (message,))
 
     def put_back(self, queue: int, stored: Stored, why: str) -> bool:
-        """Put a message that was taken into its place again, as it was before; False if it is not among the taken."""
+        """Put a received message back into its place; False if it is not among the received."""
         return self._messages.untake(self._queues.locked(queue), stored, why)

@@ -1,4 +1,4 @@
-"""The temporary tables of stations. What is in them are images: read by their station, and by nothing else."""
+"""Temporary tables of stations. Their images are visible to their station only."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ImageTable(NamedTuple):
 
 
 class KeptImage(NamedTuple):
-    """An image: the key of its message, where that was found, its type and its version, and what it said."""
+    """An image: key, place, type, version, content."""
 
     key: int
     place: str
@@ -53,7 +53,7 @@ class ImageTables(StoreTable):
         return [ImageTable(*row) for row in self._session.rows(_ALL, (station,))]
 
     def keep(self, station: int, name: str, type: str, form: int, query: int, images: Iterable[KeptImage]) -> None:
-        """Begin a table, in the place of one of its name."""
+        """Start a table, replacing one of its name."""
         self.drop(station, name)
         self._session.run(_BEGIN, (station, name, type, form, query, self._session.now))
         rows = [(station, name, image.key, image.place, image.form, image.body) for image in images]
@@ -64,7 +64,7 @@ class ImageTables(StoreTable):
         return self._session.run(_DROP, (station, name)) == 1
 
     def forget(self, station: int) -> None:
-        """All tables of a station that is gone."""
+        """Delete all tables of a removed station."""
         self._session.run(_FORGET_IMAGES, (station,))
         self._session.run(_FORGET, (station,))
 

@@ -1,4 +1,4 @@
-"""Who is where: the control node's list of nodes and stations, and a node's knowledge of whose it is."""
+"""The control node's list of nodes and stations, and a node's own membership."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Node(NamedTuple):
 
 class Nodes(JournaledTable):
     def lock(self) -> None:
-        """Take turns with everyone else who adds nodes and stations, and with queries that take their number."""
+        """Lock against concurrent changes of nodes and stations, and new queries."""
         self._session.lock_counter("queries")
 
     # --- at the control node ---
@@ -65,7 +65,7 @@ class Nodes(JournaledTable):
     # --- at a node ---
 
     def membership(self) -> tuple[str, str] | None:
-        """The mark and the name that this store has as a node."""
+        """The network mark and the name of this store as a node."""
         return self._session.one(lambda row: (row[0], row[1]), _MEMBER)
 
     def join(self, mark: str, name: str) -> None:

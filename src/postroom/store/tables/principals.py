@@ -1,4 +1,4 @@
-"""Principals: whoever or whatever has a password. One registry for queues, stations, services and domains.
+"""Principals: users and services with a password. One registry for queues, stations, services and domains.
 
 Only argon2id hashes are kept; there is no default account.
 """

@@ -1,6 +1,6 @@
-"""Who is who: principals with passwords or tokens, for everything in a room that asks.
+"""Authentication: principals with passwords or tokens, for all of a room.
 
-A password is chosen, a token is dispensed; both are kept as argon2id hashes and shown to nobody.
+Passwords are chosen, tokens are generated; both are stored as argon2id hashes only.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Registry:
     def add(
         self, name: str, password: str | None = None, *, old: str | None = None, replace: bool = False
     ) -> str | None:
-        """Register a principal, or give one another secret. Without a password a token is made, and answered with.
+        """Register a principal, or change its secret. Without a password a token is generated and returned.
 
-        One that is there already shows its present secret, or the operator says ``replace``.
+        An existing one needs its current secret, or the operator's ``replace``.
         """
         token = secrets.token_urlsafe(24) if password is None else None
         secret = self.hashed(name, token or password or "")
@@ -51,7 +51,7 @@ class Registry:
 
     @staticmethod
     def hashed(name: str, password: str) -> str:
-        """What is kept of a principal's password; raises if one or the other cannot be."""
+        """The hash of a principal's password; raises if name or password is invalid."""
         if not name.isidentifier() or len(name) > ACTOR_CHARS_MAX:
             why = f"{name!r} is not a name: letters, digits and _, at most {ACTOR_CHARS_MAX}"
             raise ArgumentInvalid(argument="principal", why=why)
@@ -76,9 +76,9 @@ class Registry:
         return is_text(name) and self._store.read(lambda tx: tx.principals.secret(KIND, name)) is not None
 
     def verify(self, name: str, password: str, names: str = "postroom principal list tells the names") -> None:
-        """Raise unless a principal shows its secret. A wrong one and an unknown name look the same.
+        """Raise unless the secret is right.
 
-        ``names`` is said to whoever is refused: how to look for the name.
+        Unknown names and wrong secrets look the same. ``names`` is advice for the error.
         """
         secret = self._store.read(lambda tx: tx.principals.secret(KIND, name)) if is_text(name) else None
         if not verify_password(secret or _NOBODY, password) or secret is None:
@@ -88,7 +88,7 @@ class Registry:
             self._renew(name, secret, password)
 
     def _renew(self, name: str, secret: str, password: str) -> None:
-        """Keep a password by a hash of today's cost. Logins that are bound to the older one end."""
+        """Hash a password again with today's parameters. Logins bound to the old hash end."""
         renewed = hash_password(password)
 
         def work(tx: Transaction) -> None:
@@ -101,7 +101,7 @@ class Registry:
     # --- logins ---
 
     def login(self, name: str, password: str) -> str:
-        """Prove a name once; answers with a token that stands for it for some hours."""
+        """Check a password once; returns a token for some hours."""
         self.verify(name, password)
         id, token = secrets.token_hex(4), secrets.token_urlsafe(24)
 
@@ -136,7 +136,7 @@ class Registry:
         return self._store.transact("login", work)
 
     def admits(self, name: str, token: str) -> bool:
-        """Whether a token stands for a name, and still does."""
+        """Whether a login token is valid for a name."""
         id, _, shown = token.partition(".")
 
         def work(tx: Transaction) -> bool:
@@ -150,13 +150,13 @@ class Registry:
 
 
 def check_actor(argument: str, name: str) -> None:
-    """Refuse a name that the journal could not show."""
+    """Raise for a name that the journal could not show."""
     if not isinstance(name, str) or not 0 < len(name) <= ACTOR_CHARS_MAX or not name.isprintable():
         raise ArgumentInvalid(argument=argument, why=f"1 to {ACTOR_CHARS_MAX} printable characters")
 
 
 def _digest(token: str, secret: str | None) -> str:
-    """A token is random, so a fast hash is enough. It is bound to the password: with another one, it ends."""
+    """A fast hash, which is enough for a random token. It includes the password's hash, so a new password ends it."""
     return blake2b(f"{token} {secret}".encode(), digest_size=32).hexdigest()
 
 

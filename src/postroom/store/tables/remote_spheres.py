@@ -1,7 +1,7 @@
-"""At a node: which spheres of the control node have come here, and what was made of their messages.
+"""At a node: which spheres of the control node have reached it, and the messages made in them.
 
-A sphere's token is at the control node. Here is one row for it, which whoever makes something locks, and whoever undoes
-it: what is made after that knows that the sphere has failed.
+A sphere's token is at the control node. The row here is locked to make something and to undo it, so later steps know
+that the sphere has failed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FORGET = "DELETE FROM reached WHERE sphere = ?"
 
 
 class MadeAfar(NamedTuple):
-    """A message that was made here of one of a sphere."""
+    """A message that was made here in a sphere."""
 
     sphere: str
     message: int
@@ -38,11 +38,11 @@ class MadeAfar(NamedTuple):
 
 class Afar(StoreTable):
     def reach(self, sphere: str) -> bool:
-        """A sphere has come here, and nobody undoes it before this transaction ends; True if it has failed."""
+        """Record that a sphere has reached this node, and lock it against an undo; True if it has failed."""
         return bool(self._session.number(_REACH, (sphere,)))
 
     def fail(self, sphere: str) -> None:
-        """From now on, what is made here of a sphere's messages disappears at once."""
+        """Mark a sphere failed: messages made in it from now on are withdrawn at once."""
         self._session.run(_FAIL, (sphere,))
 
     def note(self, made: Iterable[MadeAfar]) -> None:
@@ -52,16 +52,16 @@ class Afar(StoreTable):
         return [MadeAfar(*row) for row in self._session.rows(_MADE, (sphere,))]
 
     def settle(self, made: MadeAfar, outcome: str) -> MadeAfar:
-        """What became of a message."""
+        """Record the outcome of a message."""
         self._session.run(_SETTLE, (outcome, made.sphere, made.message))
         return made._replace(outcome=outcome)
 
     def spheres(self, after: str, limit: int) -> list[str]:
-        """Those that have come here, by name."""
+        """The spheres that have reached this node, by name."""
         return [row[0] for row in self._session.rows(_SPHERES, (after, limit))]
 
     def forget(self, spheres: Iterable[str]) -> None:
-        """What was made of them stands, or is undone."""
+        """Forget spheres: what was made in them stays, or is undone."""
         gone = [(id,) for id in spheres]
         self._session.many(_FORGET_MADE, gone)
         self._session.many(_FORGET, gone)

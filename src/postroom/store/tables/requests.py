@@ -1,4 +1,4 @@
-"""Requests that came from outside and may be answered: by a message that has their connection."""
+"""Incoming requests that wait for an answer: a message with their connection."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ class Requests(StoreTable):
         return self._session.one(Request._make, _FIND, (connection,))
 
     def connection_of(self, message: int) -> str | None:
-        """The connection of the request that a message is."""
+        """The connection of a request by its message."""
         return self._session.value(_OF_MESSAGE, (message,))
 
     def answer(self, connection: str, response: int) -> bool:
-        """Note the answer; False if nobody asks, or if there is one."""
+        """Record the answer; False if nobody waits, or there is one already."""
         return self._session.run(_ANSWER, (response, connection)) == 1
 
     def is_answer(self, message: int) -> bool:
-        """Whether a message answers a request that may still ask for it."""
+        """Whether a message is the answer to a request that may still ask for it."""
         since = self._session.now - in_microseconds(REQUEST_KEPT_SECONDS)
         return self._session.row(_ANSWERS, (message, since)) is not None
 
     def lost(self, stored: Stored) -> None:
-        """A message was let go: a request that waited for it, or was it, gets no other answer."""
+        """A message was deleted: a request that it was, or that waits for it, gets no other answer."""
         connection = json.loads(stored.properties).get("connection")
         if isinstance(connection, str):
             self._session.run(_LOST, (stored.key, stored.key, connection, stored.queue))
 
     def forget(self, before: int) -> int:
-        """Those that were asked before a time; answers with how many there were."""
+        """Delete requests older than a time; returns how many."""
         return self._session.run(_FORGET, (before,))

@@ -1,6 +1,6 @@
-"""Reading whole queues in parts: by key for what is there now, by journal number for what came in.
+"""Reads whole queues in partitions: by key for the current content, by journal number for arrivals.
 
-A key never changes, so a message stands in exactly one range of keys, whatever happens to it while others are read.
+A key never changes, so a message is in exactly one partition.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ END = 2**63 - 1  # no number is higher
 
 
 class Wanted(NamedTuple):
-    """Which messages of a queue a scan is to find; each pair is a lowest and a highest value."""
+    """The filter of a scan; each pair is a lowest and a highest value."""
 
     keys: tuple[int, int] = (0, END)
     created: tuple[int, int] = (-END, END)
@@ -31,7 +31,7 @@ class Wanted(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A message, whether it is processed (0) or not (1), and the number to read on after."""
+    """A message, whether it is processed (1), and the number to continue after."""
 
     after: int
     state: int
@@ -78,16 +78,16 @@ class Scans:
         return self._session.number(_COUNT, (queue.id,))
 
     def key_bounds(self, queue: Queue, parts: int) -> list[int]:
-        """The highest key of each part, if the queue is cut into parts of like size."""
+        """The highest key of each partition, for partitions of about equal size."""
         return [row[0] for row in self._session.rows(_KEYS, (parts, queue.id))]
 
     def page(self, queue: Queue, state: int, wanted: Wanted, after: int, limit: int) -> list[Found]:
-        """Messages in one state, in their order, from behind a position."""
+        """Messages in one state, in order, after a position."""
         values = (queue.id, state, after, *wanted.values, limit)
         return [_found(row) for row in self._session.rows(_PAGE, values)]
 
     def find(self, queue: Queue, keys: Sequence[int], wanted: Wanted) -> list[Found]:
-        """Those of the given messages that are in the queue."""
+        """The given messages that are in the queue."""
         rows = self._session.each(_FIND, [(key, queue.id, *wanted.values) for key in keys])
         return [_found(row) for some in rows for row in some]
 
@@ -98,7 +98,7 @@ class Scans:
         return self._session.value(_LAST, (after, until, queue.id, limit))
 
     def check_unarchived(self, queue: Queue, after: int) -> int:
-        """Refuse to go on behind a number if what came next was archived; answers with the end of the archive."""
+        """Raise if the arrivals after a number were archived; returns the end of the archive."""
         end = self._archives.end()
         if after < end and self._archives.has_arrivals(queue.id, after):
             raise JournalArchived(line=after, end=end)
@@ -108,11 +108,11 @@ class Scans:
         return self._session.number(_COUNT_ARRIVALS, (after, until, queue.id))
 
     def arrival_bounds(self, queue: Queue, after: int, until: int, parts: int) -> list[int]:
-        """The highest journal number of each part, if the arrivals are cut into parts of like size."""
+        """The highest journal number of each partition of arrivals, for partitions of about equal size."""
         return [row[0] for row in self._session.rows(_NUMBERS, (parts, after, until, queue.id))]
 
     def arrivals(self, queue: Queue, after: int, until: int, limit: int) -> list[Found]:
-        """Messages that came in and are still here, in the order of their arrival."""
+        """Arrivals that are still here, in order."""
         values = (after, until, queue.id, limit)
         return [_found(row) for row in self._session.rows(_ARRIVALS, values)]
 

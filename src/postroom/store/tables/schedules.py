@@ -1,4 +1,7 @@
-"""Schedules: messages that are sent at times that come again. Whoever moves the next time on has sent for the last."""
+"""Schedules: messages sent at recurring times.
+
+Updating the next time and sending are one commit, so each time is sent once.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ _REMOVE = "DELETE FROM schedules WHERE name = ?"
 
 
 class Schedule(NamedTuple):
-    """One schedule, and when it is due next."""
+    """A schedule, and when it is due next."""
 
     name: str
     cron: str
@@ -42,7 +45,7 @@ class Schedules(JournaledTable):
         return [Schedule(*row) for row in self._session.rows(_DUE, (moment,))]
 
     def add(self, schedule: Schedule) -> bool:
-        """False if there is one of its name."""
+        """Add a schedule; False if the name exists."""
         added = self._session.run(_ADD, schedule) == 1
         if added:
             about = {"cron": schedule.cron, "queue": schedule.queue, "body": schedule.body}
@@ -50,7 +53,7 @@ class Schedules(JournaledTable):
         return added
 
     def move_on(self, schedule: Schedule, due: int) -> bool:
-        """Note the next time; False if someone else has done so: then that one has sent what was due."""
+        """Set the next time; False if someone else has done so, and so has sent what was due."""
         moved = self._session.run(_MOVE_ON, (due, schedule.name, schedule.due)) == 1
         if moved:
             self._journal.add("schedule", detail={"schedule": schedule.name, "due": due})

@@ -1,4 +1,4 @@
-"""Sequences of reliable messaging (WS-RM 1.1): numbers of messages that we send, and what came before its turn."""
+"""Sequences of reliable messaging (WS-RM 1.1): numbers of sent messages, and messages that arrived early."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Sequences(StoreTable):
     # --- that we send ---
 
     def outgoing(self, queue: str) -> list[OutSequence]:
-        """Those of a queue, the oldest first."""
+        """The sequences of a queue, oldest first."""
         return [
             OutSequence(id, name, mark, identifier, upto, bool(ended))
             for id, name, mark, identifier, upto, ended in self._session.rows(_ALL_OUT, (queue,))
@@ -77,7 +77,7 @@ class Sequences(StoreTable):
         self._session.run(_NAME_OUT, (identifier, sequence.id))
 
     def end(self, sequence: int) -> None:
-        """Give no more numbers of it."""
+        """End a sequence: it gets no more numbers."""
         self._session.run(_END_OUT, (sequence,))
 
     def remove(self, sequence: OutSequence) -> None:
@@ -85,7 +85,7 @@ class Sequences(StoreTable):
         self._session.run(_REMOVE_OUT, (sequence.id,))
 
     def number(self, sequence: OutSequence, messages: Many[int]) -> OutSequence:
-        """Give messages their numbers, in their order."""
+        """Number messages in order."""
         rows = [(key, sequence.id, sequence.upto + at) for at, key in enumerate(messages, 1)]
         self._session.many(_NUMBER, rows)
         self._session.run(_COUNT_OUT, (sequence.upto + len(rows), sequence.id))
@@ -95,14 +95,14 @@ class Sequences(StoreTable):
         return self._session.one(Numbered._make, _NUMBERED, (message,))
 
     def pending(self, sequence: int) -> int:
-        """How many of its messages have yet to be acknowledged."""
+        """How many of its messages are not acknowledged yet."""
         return self._session.number(_NUMBERS, (sequence,))
 
     def unnumber(self, message: int) -> None:
         self._session.run(_UNNUMBER, (message,))
 
     def take_back(self, sequence: int, numbers: Many[int]) -> None:
-        """Numbers that never came: their messages get others."""
+        """Free numbers that never arrived: their messages get new ones."""
         self._session.many(_TAKE_BACK, [(sequence, number) for number in numbers])
 
     # --- that we receive ---
@@ -117,27 +117,27 @@ class Sequences(StoreTable):
         return self._session.number(_COUNT_IN, (endpoint,))
 
     def move(self, identifier: str, next: int) -> None:
-        """Everything below a number has come."""
+        """Note that everything below a number has arrived."""
         self._session.run(_MOVE_IN, (next, self._session.now, identifier))
 
     def set_state(self, identifier: str, state: str) -> None:
         self._session.run(_STATE_IN, (state, self._session.now, identifier))
 
     def hold(self, identifier: str, number: int, arrival: str | None) -> None:
-        """Keep what came before its turn; None for what was refused, or has entered when the sequence ended."""
+        """Keep an early message; None for one that was refused, or has entered when the sequence ended."""
         self._session.run(_HOLD, (identifier, number, arrival))
 
     def held(self, identifier: str) -> list[int]:
         return [row[0] for row in self._session.rows(_HELD, (identifier,))]
 
     def release(self, identifier: str, number: int) -> str | None:
-        """What was kept, which is kept no longer."""
+        """Remove and return a kept message."""
         arrival: str | None = self._session.value(_HELD_AT, (identifier, number))
         self._session.run(_UNHOLD, (identifier, number))
         return arrival
 
     def ranges(self, sequence: InSequence) -> list[tuple[int, int]]:
-        """All that has come, as acknowledgements say it."""
+        """The received ranges, for acknowledgements."""
         used = [(1, sequence.next - 1)] if sequence.next > 1 else []
         for number in self.held(sequence.identifier):
             if used and number == used[-1][1] + 1:
@@ -147,7 +147,7 @@ class Sequences(StoreTable):
         return used
 
     def forget(self, before: int) -> list[str]:
-        """Those that ended before a time, or had no message since; returns their names."""
+        """Delete sequences that ended before a time, or were idle since; returns their names."""
         old = [row[0] for row in self._session.rows(_OLD_IN, (before,))]
         for identifier in old:
             self._session.run(_UNHOLD_ALL, (identifier,))

@@ -16,7 +16,7 @@ _SET = "UPDATE sources SET disabled = ? WHERE name = ?"
 
 
 class Source(NamedTuple):
-    """One terminal as it stood when it was read."""
+    """A terminal as it was read."""
 
     name: str
     disabled: int
@@ -32,7 +32,7 @@ class Sources(JournaledTable):
         return self._session.one(Source._make, _FIND, (name,))
 
     def locked(self, name: str) -> Source | None:
-        """The same, its row locked: whoever disables it waits for what is being sent from it."""
+        """The source, its row locked: a disable waits for concurrent sends."""
         return self.find(name) if self._session.lock(_LOCK, name) else None
 
     def add(self, source: Source) -> None:

@@ -1,4 +1,7 @@
-"""What a sphere has sent and remembers, what it requires, and who takes part. Its state is where its token is."""
+"""The sends, remembered messages, conditions and participants of spheres.
+
+A sphere's state is the place of its token.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +118,7 @@ _CHECKED = "SELECT microseconds FROM checks WHERE engine = 'compensation'"
 
 
 class Kept(NamedTuple):
-    """A sphere as it stands."""
+    """A sphere as stored."""
 
     id: str
     state: str
@@ -135,7 +138,7 @@ class Beat(NamedTuple):
 
 
 class Send(NamedTuple):
-    """One send of a sphere, and what became of it."""
+    """One send of a sphere, with its outcome."""
 
     sphere: str
     number: int
@@ -170,7 +173,7 @@ class Part(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """A database that was prepared, and may not know how its sphere has ended."""
+    """A database that was prepared, and may not know the outcome of its sphere."""
 
     branch: str
     place: str  # which database, as it may be shown
@@ -189,7 +192,7 @@ class Spheres(StoreTable):
         return self._session.one(Kept._make, _FIND, (id,))
 
     def in_state(self, state: str, after: int, limit: int) -> list[Kept]:
-        """Those in a state, from behind a number of the journal, in the order in which they came into it."""
+        """The spheres in a state, in order of arrival there, after a journal number."""
         return [Kept(*row) for row in self._session.rows(_IN_STATE, (state, after, limit))]
 
     def commit_by(self, id: str, ends: int) -> None:
@@ -201,11 +204,11 @@ class Spheres(StoreTable):
     # --- owners ---
 
     def owners(self, state: str) -> dict[str, int]:
-        """Who owns spheres in a state, and how many."""
+        """The owners of spheres in a state, with counts."""
         return dict(self._session.rows(_OWNERS, (state,)))
 
     def slowest(self, state: str) -> tuple[str, int] | None:
-        """The sphere in a state that has the slowest heartbeat, and this."""
+        """The slowest heartbeat of spheres in a state, and the sphere."""
         return self._session.one(lambda row: (row[0], row[1]), _SLOWEST, (state,))
 
     def owned(self, state: str, owner: str) -> list[str]:
@@ -216,82 +219,82 @@ class Spheres(StoreTable):
         return {owner: Beat(*rest) for owner, *rest in self._session.rows(_BEATS)}
 
     def beat(self, owner: str) -> None:
-        """One more beat of an owner; it touches what is this owner's alone."""
+        """Count a heartbeat of an owner; changes only that owner's row."""
         self._session.run(_BEAT, (owner, self._session.now))
 
     def beaten(self, owner: str) -> int:
-        """How often an owner has beaten."""
+        """The number of an owner's heartbeats."""
         return self._session.value(_BEATEN, (owner,)) or 0
 
     def still(self, owner: str) -> None:
-        """An owner beats no more."""
+        """Remove an owner's heartbeat."""
         self._session.run(_STILL, (owner,))
 
     def announce(self, microseconds: int, *, binding: bool = True) -> None:
-        """How often an engine looks whether owners live; ``binding`` for those who start spheres."""
+        """Announce an engine's check interval; ``binding`` for new spheres."""
         self._session.run(_CHECK, ("compensation" if binding else "one check", microseconds))
 
     def announced(self) -> int | None:
         return self._session.value(_CHECKED)
 
     def overdue(self, moment: int) -> list[str]:
-        """Spheres whose commit should have ended before."""
+        """Spheres whose commit is overdue."""
         return [row[0] for row in self._session.rows(_OVERDUE, (moment,))]
 
     # --- sends ---
 
     def next_send(self, id: str, count: int = 1) -> int:
-        """The number of a sphere's next send, which is counted by that, or of the next so many."""
+        """The number of a sphere's next send, or of the next ``count``."""
         return self._session.number(_NUMBER, (count, id, count))
 
     def remember(self, *sends: Send) -> None:
-        """Note new sends."""
+        """Store new sends."""
         self._session.many(_SEND, [(*send[:10], send.maker) for send in sends])
 
     def open_sends(self, id: str) -> list[Send]:
-        """Those whose outcome is not settled, the newest first."""
+        """Unsettled sends, newest first."""
         return [Send(*row) for row in self._session.rows(_OPEN_SENDS, (id,))]
 
     def sends(self, id: str) -> list[Send]:
         return [Send(*row) for row in self._session.rows(_ALL_SENDS, (id,))]
 
     def nodes(self, id: str) -> list[str]:
-        """Other nodes where something may have been made in a sphere that is not settled."""
+        """Other nodes where something may have been made in an unsettled sphere."""
         return [row[0] for row in self._session.rows(_NODES, (id,))]
 
     def sent(self, message: int) -> Send | None:
-        """The send by which a message came, if a sphere has sent it."""
+        """The send of a message; None if no sphere has sent it."""
         return self._session.one(Send._make, _SENT, (message,))
 
     def origin(self, message: int) -> Send | None:
-        """The send that a message came by, or whose compensation it is."""
+        """The send of a message, or the one that it compensates."""
         return self._session.one(Send._make, _ORIGIN, (message, message))
 
     def delivered_as(self, send: Send, key: int) -> None:
-        """What was remembered went to its queue as another message."""
+        """A remembered message was delivered under another key."""
         self._session.run(_DELIVERED, (key, send.sphere, send.number))
 
     def unsay(self, send: Send) -> None:
-        """A recipient has given its message back: what it said of it does not count, and it takes no part."""
+        """A recipient has returned its message: its acknowledgements and participation are removed."""
         self._session.run(_UNSAY, (send.sphere, send.number))
         self._session.run(_LEAVE, (send.sphere, send.message))
 
     def settle(self, send: Send, outcome: str | None, why: str | None = None) -> None:
-        """What became of a send; None if it is still to be done, and why it could not be."""
+        """Record the outcome of a send; None if it is pending, with the reason."""
         self._session.run(_OUTCOME, (outcome, why, send.sphere, send.number))
 
     def received(self, messages: Iterable[int]) -> int:
-        """Recipients say that they have these messages; answers with how many of them a sphere has sent."""
+        """Record that recipients have received messages; returns how many of them a sphere has sent."""
         now = self._session.now
         return self._session.many(_RECEIVED, [(now, key) for key in messages])
 
     def processed(self, messages: Iterable[int]) -> int:
-        """Recipients say that they are done with these messages."""
+        """Record that recipients have processed messages."""
         now = self._session.now
         return self._session.many(_PROCESSED, [(now, now, key) for key in messages])
 
     def used(self, messages: Iterable[int]) -> int:
-        """Steps of the engine are done with these messages, and have used them up."""
+        """Record that engine steps have processed messages."""
         now = self._session.now
         return self._session.many(_USED, [(now, now, key) for key in messages])
 
@@ -306,7 +309,7 @@ class Spheres(StoreTable):
         return [Requirement(tuple(json.loads(names)), bool(processing), *rest) for names, processing, *rest in rows]
 
     def requiring(self, moment: int) -> list[str]:
-        """Active spheres with a requirement whose time may have run out."""
+        """Active spheres with a condition whose time may be over."""
         return [row[0] for row in self._session.rows(_REQUIRING, (moment,))]
 
     # --- who takes part ---
@@ -322,15 +325,15 @@ class Spheres(StoreTable):
         return [Part(message, owner, bool(done)) for message, owner, done in rows]
 
     def part_owners(self, state: str) -> list[tuple[str, str, int]]:
-        """Recipients that take part in spheres in a state and are not done: who, in which, how often they beat."""
+        """Unfinished participants of spheres in a state: owner, sphere, heartbeat."""
         return [(row[0], row[1], row[2]) for row in self._session.rows(_PART_OWNERS, (state,))]
 
     def add_branches(self, id: str, shares: Iterable[tuple[str, str]]) -> None:
-        """What databases call their shares of a sphere, each with where it is."""
+        """Store the branches of databases, each with its place."""
         self._session.many(_BRANCH, [(branch, id, place) for branch, place in shares])
 
     def in_doubt(self) -> list[Doubt]:
-        """Shares of spheres whose end is decided, and of which nobody has said that they have followed."""
+        """Branches of decided spheres that were not reported as ended."""
         return [Doubt(*row) for row in self._session.rows(_IN_DOUBT)]
 
     def sphere_of(self, branch: str) -> str | None:

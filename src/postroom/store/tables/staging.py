@@ -1,7 +1,6 @@
-"""Staged answers: what executors worked out for a step, in parts, until the step is committed or forgotten.
+"""Answers of executors for a step, in parts, until the step is committed or abandoned.
 
-An answer is known by the number of the engine's lease, the step, the job and its chunk: whoever works the same chunk
-off a second time finds it there.
+An answer is identified by the engine's lease number, step, job and chunk, so a second attempt finds it there.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _COUNT = "SELECT count(*) FROM staged"
 
 class Staging(StoreTable):
     def add(self, fence: int, step: int, job: int, chunk: int, answer: bytes) -> bool:
-        """Keep an answer; False if the same chunk was answered before, by an attempt that was quicker."""
+        """Store an answer; False if another attempt has stored one."""
         first, *more = [answer[at : at + STAGED_PART_BYTES] for at in range(0, max(len(answer), 1), STAGED_PART_BYTES)]
         if self._session.run(_FIRST, (fence, step, job, chunk, first)) == 0:
             return False
@@ -38,10 +37,10 @@ class Staging(StoreTable):
         return {chunk: b"".join(parts) for chunk, parts in answers.items()}
 
     def clear(self, fence: int, step: int, before: int) -> None:
-        """Forget the answers of a step, of all steps before another one, and of engines before this one."""
+        """Delete the answers of a step, of all steps before another one, and of earlier engines."""
         self._session.run(_CLEAR, (fence, fence, step, before))
 
     @property
     def parts(self) -> int:
-        """How many parts of answers there are."""
+        """The number of stored parts."""
         return self._session.number(_COUNT)

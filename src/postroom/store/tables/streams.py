@@ -1,4 +1,4 @@
-"""Streams from outside: which checkpoint belongs to each, and its newest batch. A batch is pinned, then done."""
+"""External streams: the checkpoint and the newest batch of each. A batch is pinned, then committed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REMOVE = "DELETE FROM streams WHERE name = ?"
 
 
 class Stream(NamedTuple):
-    """A stream by its newest batch; before the first one that is -1."""
+    """A stream with its newest batch; -1 before the first."""
 
     name: str
     sources: tuple[str, ...]
@@ -41,7 +41,7 @@ class Streams(JournaledTable):
         self._session.run(_PUT, (name, json.dumps(sources), checkpoint, batch, version, int(done)))
 
     def finish(self, stream: Stream, figures: Mapping[str, Any]) -> None:
-        """A batch is done, with what it took and made."""
+        """Commit a batch, with its figures."""
         self.put(stream._replace(done=True))
         about = {"stream": stream.name, "batch": stream.batch, "version": stream.version}
         self._journal.add("stream", detail={**about, **figures})

@@ -43,7 +43,7 @@ WHERE q.name = ? AND m.position > ? ORDER BY m.position LIMIT ?
 
 
 class Watch(NamedTuple):
-    """A queue that is told what comes into a state."""
+    """A queue that is notified of arrivals in a state."""
 
     state: str
     target: str
@@ -51,7 +51,7 @@ class Watch(NamedTuple):
 
 
 class Come(NamedTuple):
-    """A token that has come into a state."""
+    """The arrival of a token in a state."""
 
     seq: int
     token: int
@@ -74,11 +74,11 @@ class Entity(NamedTuple):
 
 class Tokens(StoreTable):
     def add(self, machine: str, entity: str, message: int) -> bool:
-        """False if the entity has a token already."""
+        """Add a token; False if the entity has one."""
         return self._session.run(_ADD, (machine, entity, message)) == 1
 
     def locked(self, machine: str, entity: str) -> Token | None:
-        """The token of an entity; nobody else moves it before this transaction ends."""
+        """The token of an entity, locked until this transaction ends."""
         return self._find(machine, entity) if self._session.lock(_LOCK, machine, entity) else None
 
     def state(self, machine: str, entity: str) -> str | None:
@@ -90,14 +90,14 @@ class Tokens(StoreTable):
         return self._session.one(Token._make, _FIND, (machine, entity))
 
     def every(self, machine: str, state: str) -> Iterator[Entity]:
-        """All whose token is in a queue, in the order in which they came there."""
+        """All entities in a state, in arrival order."""
         after = 0
         while page := self.entities(machine, state, after, PAGE_ROWS):
             yield from page
             after = page[-1].position
 
     def entities(self, machine: str, state: str, after: int, limit: int) -> list[Entity]:
-        """The next of them from behind a position."""
+        """The next entities in a state, after a position."""
         return [Entity(*row) for row in self._session.rows(_ENTITIES, (machine, state, after, limit))]
 
     # --- who watches ---
@@ -112,15 +112,15 @@ class Tokens(StoreTable):
         return [Watch(*row) for row in self._session.rows(_WATCHES)]
 
     def see(self, watch: Watch, seen: int) -> None:
-        """A queue was told of all that came up to a number."""
+        """Record up to which number arrivals were reported."""
         self._session.run(_SEE, (seen, watch.state, watch.target))
 
     def come(self, state: str, after: int, limit: int) -> list[Come]:
-        """What came into a state behind a number of the journal, also if it is there no more."""
+        """The arrivals in a state after a journal number, even if they have left."""
         return [_come(row) for row in self._session.rows(_COME, (state, after, limit))]
 
     def waiting(self, state: str) -> Iterator[Come]:
-        """What is in a state, in the order in which it came."""
+        """The entities in a state, in arrival order."""
         return map(_come, self._session.pages(_WAITING, PAGE_ROWS, state))
 
 

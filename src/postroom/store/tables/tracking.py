@@ -1,8 +1,8 @@
-"""Queries over many stores: which have run here, what they must not meet, and what was here when they were opened.
+"""Snapshots for queries over many stores.
 
-A query is opened at a place in one short transaction and read later, as often as need be: what has changed or left
-since then stays behind as a ghost until the query is closed. Why the rules
-are right is told in ``docs/decisions/0018-movement.md``.
+A query is opened at a place in one short transaction and read later, repeatedly: old versions of messages that change
+or leave are kept as ghosts until the query is closed. The argument for the rules is in
+``docs/decisions/0018-movement.md``.
 """
 
 from __future__ import annotations
@@ -79,28 +79,28 @@ class Running(NamedTuple):
 
 class Tracking(JournaledTable):
     def number(self, owner: str, seconds: float) -> int:
-        """The next query's number; from the control node's store, which knows of it until it is closed."""
+        """The next query's number, from the control node's store, which records it until it is closed."""
         self._clean(0)
         number = self._session.number(_NUMBER)
         self._session.run(_OPEN, (number, _NUMBERED, 0, owner, self._session.now + in_microseconds(seconds)))
         return number
 
     def latest(self) -> int:
-        """The last number that was given."""
+        """The last query number."""
         return self._last("queries")
 
     def begin_behind(self, number: int) -> None:
-        """For a store that joins a network: queries up to a number have passed it, for there was nothing to see."""
+        """For a store that joins a network: queries up to a number did not see it."""
         self._session.run(_SET_DONE, (number, _DONE[STATIONS]))
 
     def check_numbered(self, number: int) -> None:
-        """Raise unless the control node still knows of a query."""
+        """Raise unless the control node still has a query."""
         self.opened(number, _NUMBERED)
 
     # --- whoever changes what is at a place ---
 
     def enter(self, place: str) -> int:
-        """Keep queries from being opened here until this commit; answers with the last one that was."""
+        """Lock a place against new queries until this commit; returns the last one."""
         self._session.lock(_WITH_OTHERS, place)
         return self._last(_DONE[place])
 
@@ -108,22 +108,19 @@ class Tracking(JournaledTable):
         return self._session.number(_LAST, (counter,))
 
     def exclude(self) -> None:
-        """Wait until nobody changes what is at either place, and keep everyone from it until this commit."""
+        """Lock both places exclusively until this commit."""
         for place in (STATIONS, MAILBOXES):
             self._session.lock(_ALONE, place)
 
     def calm(self) -> bool:
-        """Whether no query is being read here, and all have met all that is here: then nobody need be told of moves."""
+        """Whether no query is open here and all have seen everything: then moves need no tracking."""
         if self._is_read(STATIONS) or self._is_read(MAILBOXES):
             return False
         same = self._last(_DONE[STATIONS]) == self._last(_DONE[MAILBOXES])
         return same and self._session.row(_ANY_HIDDEN) is None
 
     def leave(self, place: str, stored: Stored, queue: int, gone: int, *, stays: bool = False) -> int:
-        """A message leaves by an event, or only changes; answers with the last query that has met it.
-
-        ``stored`` is what it was before.
-        """
+        """A message leaves or changes; returns the last query that has seen it. ``stored`` is the old version."""
         done = self.enter(place)
         hidden = self._session.value(_HIDDEN, (place, stored.key))
         seen = -1 if hidden is None else hidden
@@ -135,14 +132,14 @@ class Tracking(JournaledTable):
         return max(done, seen)
 
     def come(self, place: str, message: int, seen: int) -> int:
-        """A message has come that queries up to ``seen`` have met; answers with the last query that has run here."""
+        """A message arrives that queries up to ``seen`` have seen; returns the last query that has run here."""
         done = self.enter(place)
         if seen > done:
             self._session.run(_HIDE, (place, message, seen))
         return done
 
     def show(self, stored: Stored, station: str, seen: int, done: int, since: int) -> None:
-        """A message has left the mailboxes for a node: queries that have been there already find it here."""
+        """A message has left the mailboxes for a node: queries that have already read that node find it here."""
         if done > seen:
             self._session.run(_SHOW, (station, seen, done + 1, since, *image(stored)))
 
@@ -158,9 +155,9 @@ class Tracking(JournaledTable):
     # --- queries ---
 
     def open(self, number: int, place: str, owner: str, seconds: float) -> int:
-        """Open a query at a place; answers with the number of the journal up to which it reads.
+        """Open a query at a place; returns the journal number up to which it reads.
 
-        It is refused if a later one has been opened here: queries run everywhere in one order.
+        Raises if a later one has been opened here: queries run everywhere in the same order.
         """
         self._session.lock(_ALONE, place)
         self._clean(number)
@@ -174,7 +171,7 @@ class Tracking(JournaledTable):
         return opened
 
     def opened(self, number: int, place: str) -> int:
-        """Up to which number of the journal a query reads; raises if it is not open: its ghosts may be gone."""
+        """The journal number up to which a query reads; raises if it is not open, because ghosts may be gone."""
         row = self._session.row(_OPENED, (number, place))
         if row is None or row[1] < self._session.now:
             raise QueryExpired(query=number, limit="")
@@ -184,15 +181,15 @@ class Tracking(JournaledTable):
         return {row[0] for row in self._session.rows(_HIDDEN_FROM, (place, number))}
 
     def ghosts(self, number: int, place: str, opened: int) -> list[Stored]:
-        """What was at a place when a query was opened and is not any more; each with its queue of then."""
+        """Messages that have changed or left since a query was opened, each with its queue at that time."""
         return list(map(record, self._session.rows(_GHOSTS, (place, opened, opened, number))))
 
     def shown(self, number: int, opened: int) -> list[Stored]:
-        """What has left the mailboxes for nodes where a query had been; ``queue`` is the station."""
+        """Messages that have left the mailboxes for nodes already read; ``queue`` is the station."""
         return list(map(record, self._session.rows(_SHOWN, (number, number, opened))))
 
     def close(self, number: int) -> None:
-        """A query has been read, or was given up: what was kept for it alone goes."""
+        """Close a query, and delete the ghosts that only it needed."""
         if self._session.run(_CLOSE, (number,)):
             self._tidy()
 
@@ -200,7 +197,7 @@ class Tracking(JournaledTable):
         return [Running(*row) for row in self._session.rows(_RUNNING)]
 
     def _clean(self, number: int) -> None:
-        """Close queries that have run out of time, or whose process has ended."""
+        """Close queries that have timed out, or whose process has ended."""
         changed = self._session.run(_EXPIRED, (self._session.now,))
         for query in self.running():
             if query.number != number and is_alive(query.owner) is False:

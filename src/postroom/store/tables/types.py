@@ -1,4 +1,4 @@
-"""Message types in the catalog: kept by version like every definition, found by name."""
+"""Message types in the catalog, by name and version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TYPE = "type"
 
 
 def define_type(tx: Transaction, type: MessageType) -> int:
-    """Add a type, or a new version of one; answers with the version of the definitions."""
+    """Add a type, or a new version of one; returns the version of the definitions."""
     return tx.definitions.define(Definition(TYPE, type.name, _body(type)), {"type": type.name})
 
 
@@ -33,7 +33,7 @@ def all_types(tx: Transaction) -> dict[str, MessageType]:
 
 
 class TypeVersion(NamedTuple):
-    """A message type as it was from some version of the definitions on."""
+    """A message type from one version of the definitions on."""
 
     type: MessageType
     version: int
@@ -49,7 +49,7 @@ class TypeVersion(NamedTuple):
 
 
 def every_type(tx: Transaction, older: bool) -> list[TypeVersion]:
-    """The types of a room by name, or with ``older`` all that they ever were, oldest first."""
+    """The types of a room by name; with ``older`` all versions, oldest first."""
     versions = [version for version, _, _ in tx.definitions.versions()] if older else [tx.definitions.version()]
     types = {
         (definition.name, definition.since): _type(definition)
@@ -60,7 +60,7 @@ def every_type(tx: Transaction, older: bool) -> list[TypeVersion]:
 
 
 def check_typed(tx: Transaction, draft: Draft) -> None:
-    """Refuse a body that does not fit the type it claims."""
+    """Raise for a body that does not fit its type."""
     assert draft.type is not None
     record(draft.body, Format(draft.format), find_type(tx, draft.type))
 

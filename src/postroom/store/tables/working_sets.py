@@ -1,4 +1,4 @@
-"""Working sets: how far the messages of a station have been looked at, and the candidates that wait for others."""
+"""Working sets: each station's position, and the candidates that wait for others."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ APART = "\x1f"  # between values; no field holds this character
 
 
 class Reached(NamedTuple):
-    """How far a station's messages have been looked at: by turns, and up to which positions in its two queues."""
+    """A station's position: turns, and positions in its two queues."""
 
     id: int
     station: str
@@ -76,7 +76,7 @@ class Reached(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A message that fits a sketch, where others look for it."""
+    """A message that matches a sketch, under a slot where others find it."""
 
     slot: str
     value: str
@@ -102,7 +102,7 @@ class WorkingSetTable(StoreTable):
         return Reached(self._session.number(_OPEN, (station, edition)), station, edition, 0, 0, 0)
 
     def begin(self, desk: Reached, edition: str) -> Reached:
-        """Its procedures are others now: everything is looked at again."""
+        """Its procedures have changed: examine everything again."""
         self._forget(desk)
         self._session.run(_BEGIN, (edition, desk.id))
         return desk._replace(edition=edition, turn=0, own=0, mail=0)
@@ -117,19 +117,19 @@ class WorkingSetTable(StoreTable):
         self._session.run(_READMIT, (desk.id,))
 
     def advance(self, desk: Reached) -> bool:
-        """Everything up to here has been looked at; False if the procedures have changed since."""
+        """Store the position; False if the procedures have changed since."""
         return self._session.run(_ADVANCE, (desk.turn, desk.own, desk.mail, desk.id, desk.edition)) == 1
 
     def with_news(self, prefix: str) -> set[int]:
-        """The desks with messages that were not looked at, in stations' queues whose names begin with this."""
+        """The stations with unexamined messages, in queues whose names begin with ``prefix``."""
         return {row[0] for row in self._session.rows(_OWN_NEWS, (prefix,))}
 
     def with_mail(self, prefix: str) -> set[int]:
-        """The same for mailboxes in this store."""
+        """The stations with unexamined mail in this store."""
         return {row[0] for row in self._session.rows(_MAIL_NEWS, (prefix,))}
 
     def count_news(self, queue: str, after: int) -> int:
-        """How many messages of a queue lie behind a position."""
+        """How many messages of a queue are after a position."""
         return self._session.number(_COUNT_NEWS, (after, queue))
 
     # --- candidates ---
@@ -138,20 +138,20 @@ class WorkingSetTable(StoreTable):
         self._session.many(_ADD, [(desk, *candidate[:7], APART.join(candidate.values)) for candidate in candidates])
 
     def remove(self, desk: int, candidates: Iterable[tuple[str, str, int, int]]) -> None:
-        """By slot, value, turn and message."""
+        """Remove candidates by slot, value, turn and message."""
         self._session.many(_REMOVE, [(desk, *candidate) for candidate in candidates])
 
     def remove_remote(self, desk: int, messages: Iterable[int]) -> None:
-        """Mail of another store that was fetched from there, or is gone."""
+        """Remove mail of another store that was fetched, or is gone."""
         self._session.many(_REMOVE_REMOTE, [(desk, message) for message in messages])
 
     def look_up(self, desk: int, wanted: Sequence[tuple[str, str, int]]) -> list[list[Candidate]]:
-        """The next candidates of each slot and value, from behind a turn; there may be more behind a full page."""
+        """The next candidates of each slot and value, after a turn, page by page."""
         answers = self._session.each(_LOOK_UP, [(desk, *slot, CANDIDATE_ROWS) for slot in wanted])
         return [[_candidate(row) for row in rows] for rows in answers]
 
     def look_up_all(self, desk: int, slot: str, values: Sequence[str], limit: int) -> dict[str, list[Candidate]] | None:
-        """All candidates of a slot with any of these values, by value; None if there are more than so many."""
+        """All candidates of a slot with any of these values, by value; None if there are more than ``limit``."""
         rows = self._session.rows(_LOOK_UP_ALL, (desk, slot, json.dumps(values), limit + 1))
         if len(rows) > limit:
             return None
@@ -161,17 +161,17 @@ class WorkingSetTable(StoreTable):
         return by_value
 
     def candidates(self, desk: int, after: tuple[int, int], limit: int) -> list[Candidate]:
-        """The candidates of a station, the oldest first."""
+        """The candidates of a station, oldest first."""
         return [_candidate(row) for row in self._session.rows(_OF_DESK, (desk, *after, limit))]
 
     # --- what could not be handled ---
 
     def withdraw(self, desk: int, procedure: str, messages: Iterable[tuple[int, int]]) -> None:
-        """Messages, by key and position, are not offered to a procedure again as they are."""
+        """Exclude messages, by key and position, from a procedure until they change."""
         self._session.many(_WITHDRAW, [(desk, key, procedure, position) for key, position in messages])
 
     def withdrawn(self, desk: int, messages: Sequence[int]) -> dict[tuple[str, int], int]:
-        """By procedure and message: the position at which it was withdrawn."""
+        """By procedure and message: the position at which it was excluded."""
         if not self.any_withdrawn(desk):
             return {}
         answers = self._session.each(_WITHDRAWN, [(desk, key) for key in messages])
@@ -181,12 +181,12 @@ class WorkingSetTable(StoreTable):
         return self._session.row(_ANY_WITHDRAWN, (desk,)) is not None
 
     def keep_withdrawn(self, desk: int, messages: Sequence[tuple[int, int, int]]) -> None:
-        """Messages, by key, old and new position, that another procedure has left there: they stay withdrawn."""
+        """Keep messages excluded that another procedure has moved, by key, old and new position."""
         if messages:
             self._session.many(_KEEP_WITHDRAWN, [(new, desk, key, old) for key, old, new in messages])
 
     def tidy(self, desk: Reached) -> int:
-        """Forget candidates that have moved on since; answers with how many."""
+        """Remove candidates that have moved on; returns how many."""
         self._session.run(_STALE_WITHDRAWN, (desk.id,))
         return self._session.run(_STALE, (desk.id,))
 

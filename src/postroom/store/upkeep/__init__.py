@@ -1,1 +1,1 @@
-"""Looking after a store for years: retention and backups."""
+"""Maintenance of a store: retention and backups."""

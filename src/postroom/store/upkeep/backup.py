@@ -1,7 +1,7 @@
 """Backups: a whole room in one SQLite file, whatever store it is in, and back into either.
 
-A backup is written under a name that nobody looks for, read and verified, and then gets its own. A restored room is
-prepared in a copy of the backup first, so that the room itself changes in one commit.
+A backup is written under a temporary name, verified, and then renamed. A restored room is prepared in a copy of the
+backup first, so that the room itself changes in one commit.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ACTOR = "restore"
 
 @dataclass(frozen=True, slots=True)
 class BackedUp:
-    """A backup, and how much it contains."""
+    """A backup, and its size."""
 
     file: str
     size: int
@@ -64,12 +64,12 @@ class BackedUp:
 def backup(
     store: Store, file: Path, *, replace: bool = False, check: bool = True, progress: OnProgress | None = None
 ) -> BackedUp:
-    """Write a whole room into a file; others use it meanwhile, and the file has it as it was in one moment."""
+    """Write a consistent snapshot of a room into a file while others use it."""
     return kept(file, lambda making: store.copy_to(making, progress or silent), replace=replace, check=check)
 
 
 def kept(file: Path, copy: Callable[[Path], None], *, replace: bool = False, check: bool = True) -> BackedUp:
-    """Keep a copy of a room, which ``copy`` makes, under its name when it was found right."""
+    """Verify a copy, which ``copy`` makes, and rename it."""
     _refuse_existing(file, replace)
     with _beside(file) as making:
         copy(making)
@@ -82,7 +82,7 @@ def kept(file: Path, copy: Callable[[Path], None], *, replace: bool = False, che
 
 
 def restore(store: Store, file: Path, *, replace: bool = False, progress: OnProgress | None = None) -> Verified:
-    """Make an empty room what a backup says; the store must be opened anew. With ``replace`` it need not be empty."""
+    """Fill an empty room from a backup; the store must be reopened. With ``replace`` it need not be empty."""
     if not file.exists():
         raise StoreUnavailable(why=f"the backup {file} does not exist")
     store.read(lambda tx: _refuse_used(tx, replace))
@@ -117,7 +117,7 @@ def _refuse_used(tx: Transaction, replace: bool) -> None:
 
 
 def _checked(file: Path, check: bool, *, prepare: bool = False) -> tuple[Verified, int]:
-    """Open a copy as a room, which brings it to the present version, and verify it."""
+    """Open a copy as a room, which migrates it, and verify it."""
     with closing(SqliteStore(file, actor=_ACTOR, create=False)) as copy:
         damage = copy.read(lambda tx: tx.session.damage())
         if damage:
@@ -134,7 +134,8 @@ def _checked(file: Path, check: bool, *, prepare: bool = False) -> tuple[Verifie
 
 
 def _prepared(tx: Transaction) -> None:
-    """What was under way belongs to processes that do not know this copy; keys that were given since stay unused."""
+    """Adjust a restored copy: end what belongs to processes of the original, and skip keys that it may have used
+    since."""
     newest = tx.session.number(_NEWEST)
     tx.session.run(_FREE_LEASES)
     tx.session.run(_NO_QUERIES)
@@ -147,7 +148,7 @@ def _prepared(tx: Transaction) -> None:
 
 @contextmanager
 def _beside(file: Path) -> Iterator[Path]:
-    """A new file that only we may read, under a name of its own; gone at the end if it was not given another."""
+    """A temporary private file, removed at the end unless renamed."""
     _clear(file)
     making = file.with_name(f".{file.name}.{process_token().replace('/', '_')}.part")
     try:
@@ -160,7 +161,7 @@ def _beside(file: Path) -> Iterator[Path]:
 
 
 def _clear(file: Path) -> None:
-    """Remove what was left by those who were killed while they wrote."""
+    """Remove temporary files of killed processes."""
     for left in file.parent.glob(f".{file.name}.*.part*"):
         token = left.name.removeprefix(f".{file.name}.").rpartition(".part")[0].replace("_", "/")
         if is_alive(token) is False and left.is_file():

@@ -1,7 +1,7 @@
-"""What grows with use and nobody needs for ever: how long each kind is kept, how much of it there is, and removing it.
+"""Retention of records that grow with use: how long each kind is kept, counts, and deletion.
 
-Nothing goes unless an operator has said how long its kind is kept. What the journal says afterwards still comes to what
-is stored: a message goes by a line, and lines of heartbeats give way to one that says what they came to.
+Nothing is deleted unless an operator has set a retention time. The journal still matches the store afterwards: each
+deleted message has a line, and lines of heartbeats are replaced by one with their result.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ _ROWS = {
 
 
 class Kind(StrEnum):
-    """What may be kept for a time."""
+    """A kind of record with a retention time."""
 
     SPHERES = "spheres"
     HEARTBEATS = "heartbeats"
@@ -122,7 +122,7 @@ class Kind(StrEnum):
 
 
 class Swept(NamedTuple):
-    """How much of a kind goes, or would go."""
+    """How many records of a kind are, or would be, deleted."""
 
     kind: str
     number: int
@@ -141,11 +141,11 @@ class Upkeep:
     # --- how long ---
 
     def retentions(self) -> dict[str, int]:
-        """The kinds that are not kept for ever, and how long each is kept."""
+        """The kinds with a limited retention time."""
         return dict(self._session.rows(_SETTINGS))
 
     def retain(self, kind: Kind, microseconds: int | None) -> None:
-        """Say how long a kind is kept; None is for ever."""
+        """Set the retention time of a kind; None for ever."""
         if microseconds is None:
             self._session.run(_UNSET, (kind.value,))
         else:
@@ -155,11 +155,11 @@ class Upkeep:
     # --- how much ---
 
     def rows(self) -> dict[str, int]:
-        """How much there is of what grows."""
+        """The number of records of each kind."""
         return {kind: self._number(statement) for kind, statement in _ROWS.items()}
 
     def count(self, kind: Kind, before: int, pending: Collection[int] = ()) -> int:
-        """How much of a kind is older than a moment, and not needed."""
+        """How many records of a kind are older than a moment and not needed."""
         if kind is Kind.SPHERES:
             return self._number(_COUNT_ENDED, self._settled_before(before))
         if kind is Kind.RECEIPTS:
@@ -173,9 +173,9 @@ class Upkeep:
     # --- removing ---
 
     def sweep(self, kind: Kind, before: int, limit: int, pending: Collection[int] = ()) -> int:
-        """Remove up to so many that are older than a moment; answers with how many went.
+        """Delete up to ``limit`` records older than a moment; returns how many.
 
-        ``pending`` are messages that are on their way between two stores: their visits are needed.
+        ``pending`` are messages in transit, whose visits are needed.
         """
         removing: dict[Kind, Callable[[], int]] = {
             Kind.SPHERES: lambda: self._sweep_spheres(before, limit),
@@ -190,7 +190,7 @@ class Upkeep:
         return gone
 
     def _settled_before(self, before: int) -> int:
-        """A sphere that has not ended may have to do with all that have ended since it began."""
+        """A bound on deletions, because an undecided sphere may involve any that ended since it began."""
         oldest = self._journal.archives.unsettled()
         return before if oldest is None else min(before, oldest[1])
 
@@ -234,7 +234,7 @@ class Upkeep:
     # --- heartbeats ---
 
     def _beats(self, before: int) -> int:
-        """How many lines of heartbeats would give way to one."""
+        """How many lines of heartbeats would be replaced by one."""
         alive = self._queues.named_to_read(ALIVE_QUEUE)
         last = None if alive is None else self._last_beat(alive.id, before)
         if alive is None or last is None:
@@ -242,9 +242,9 @@ class Upkeep:
         return self._number(_COUNT_BEATS, self._beats_done(), last, alive.id, alive.id)
 
     def _sweep_beats(self, before: int) -> int:
-        """Forget whoever has not beaten for so long and owns nothing; if there is none, older beats of those who live.
+        """Delete an idle owner of nothing; if there is none, old beats of live ones.
 
-        One after another: what lines come to is known when the departures before them are counted.
+        One at a time, because the replacing line needs exact counts.
         """
         return self._sweep_silent(before) or self._sweep_lines(before)
 
@@ -259,7 +259,7 @@ class Upkeep:
         return len(silent)
 
     def _sweep_lines(self, before: int) -> int:
-        """One line in the place of the last that goes says what all lines of heartbeats up to it came to."""
+        """Replace lines of heartbeats by one line with their result."""
         alive = self._queues.named(ALIVE_QUEUE)  # its lock: nobody beats now
         last = None if alive is None or alive.kind != ALIVE else self._last_beat(alive.id, before)
         count = self._beats(before)
@@ -290,7 +290,7 @@ class Upkeep:
         return self._session.value(_LAST_BEAT, (self._beats_done(), before, alive, alive))
 
     def _beats_done(self) -> int:
-        """The number of the line that stands for all before it."""
+        """The number of the line that replaces all before it."""
         return self._number(_BEATS_DONE)
 
     def _number(self, statement: str, *values: int) -> int:

@@ -78,13 +78,13 @@ _NUMBERED_AT = {"messages": 4, "handouts": 3}  # the column with the number of a
 
 
 class Counted(NamedTuple):
-    """What SQLite counts and PostgreSQL does not."""
+    """Counts that SQLite stores and PostgreSQL does not."""
 
     numbers: Mapping[int, int]  # of messages
     queues: Mapping[int, Row]  # arrivals, departed, processed
 
     def row(self, table: str, row: Row) -> Row:
-        """A row of a table as SQLite has it."""
+        """A row of a table in SQLite's form."""
         if table == "queues":
             return (*row[:9], *self.queues[row[0]], *row[12:])
         at = _NUMBERED_AT.get(table)
@@ -93,7 +93,7 @@ class Counted(NamedTuple):
 
 
 def write(connection: psycopg.Connection[Row], counted: Counted, file: Path, progress: OnProgress) -> None:
-    """All rows that a connection sees, into a new room in a file."""
+    """Write all rows that a connection sees to a new room in a file."""
     SqliteStore(file, actor="backup").close()  # the tables
     with closing(apsw.Connection(os.fspath(file))) as room:
         tables = _tables(room)
@@ -116,7 +116,7 @@ def write(connection: psycopg.Connection[Row], counted: Counted, file: Path, pro
 
 
 def read(connection: psycopg.Connection[Row], file: Path, progress: OnProgress) -> None:
-    """All rows of a room in a file, into the tables of a connection's room, in the place of what is there."""
+    """Replace the content of a connection's room by the rows in a file."""
     with closing(apsw.Connection(os.fspath(file))) as room:
         tables = _tables(room)
         total = sum(room.execute(table.counted()).get for table in tables)
@@ -172,7 +172,7 @@ def _pages(rows: Iterator[Any]) -> Iterator[list[Row]]:
 
 
 def _last_id(connection: psycopg.Connection[Row], table: Table) -> int | None:
-    """The highest number that was ever given; its row may be gone."""
+    """The highest id ever assigned, even if its row is gone."""
     if not table.numbered:
         return None
     row = connection.execute(_LAST_ID, (table.name,)).fetchone()

@@ -1,4 +1,4 @@
-"""Removing what nothing holds any more: processed messages of queues that keep by slices."""
+"""Deletes what nothing keeps any more: processed messages of queues that keep by slices."""
 
 from __future__ import annotations
 
@@ -43,10 +43,9 @@ class Retention:
         self._messages = messages
 
     def sweep(self, unsliced: Sequence[Queue], limit: int) -> int:
-        """Remove up to ``limit`` messages that are processed and held by nothing; the journal still answers trace.
+        """Delete up to ``limit`` processed messages that nothing keeps; trace still works.
 
-        Messages of sliced queues were noted when they became free; of the other queues every processed one is free,
-        noted (because someone received it) or not.
+        Messages of sliced queues were noted when they became free; in other queues every processed one is free.
         """
         free = self._session.rows(_SPENT, (self._asked_since, limit))
         for queue in unsliced:
@@ -62,18 +61,18 @@ class Retention:
         return (row[0] for row in self._session.rows(_ALL_PROCESSED, (queue.id,)))
 
     def sweepable(self, unsliced: Sequence[Queue]) -> int:
-        """How many messages a sweep would remove."""
+        """How many messages a sweep would delete."""
         since = self._asked_since
         counts = (self._session.number(_COUNT_PROCESSED, (queue.id, since)) for queue in unsliced)
         return self._session.number(_COUNT_SPENT, (since,)) + sum(counts)
 
     @property
     def _asked_since(self) -> int:
-        """When the oldest request came that may still ask for its answer."""
+        """The time of the oldest request that may still ask for its answer."""
         return self._session.now - in_microseconds(REQUEST_KEPT_SECONDS)
 
     def remove(self, messages: Sequence[tuple[int, int]]) -> None:
-        """Remove processed messages: of each the key, and its queue."""
+        """Delete processed messages, by key and queue."""
         if not messages:
             return
         queues = {id: self._queues.locked(id) for id in sorted({id for _, id in messages})}
@@ -90,7 +89,7 @@ class Retention:
 
 
 def _runs(keys: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Keys as pairs of a first and a last one: most messages that go together have come together."""
+    """Keys as ranges, because messages are often consecutive."""
     for _, run in groupby(enumerate(sorted(keys)), lambda pair: pair[1] - pair[0]):
         some = [key for _, key in run]
         yield some[0], some[-1]

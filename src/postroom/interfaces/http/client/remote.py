@@ -96,8 +96,8 @@ class RemoteParts:
 
     def verb(self, name: str, _wait: float = 0.0, /, **given: Any) -> Any:
         """Call an operation with named arguments."""
-        said = {key: value for key, value in given.items() if value is not None}
-        return self.link.call(_BY_NAME[name][0], said, _wait)
+        arguments = {key: value for key, value in given.items() if value is not None}
+        return self.link.call(_BY_NAME[name][0], arguments, _wait)
 
     def waiting(self, name: str, arguments: Mapping[str, Any], wait: float | None) -> Any:
         """Call an operation repeatedly until the wait is over, because one request waits only so long."""

@@ -56,8 +56,8 @@ class Answer:
 
     def document(self, result: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The document of a result, without the status."""
-        said = {name: _said(of, result, arguments) for name, of in self.said}
-        return {**said, **self._told(result)} if self.names or not said else said
+        repeated = {name: _said(of, result, arguments) for name, of in self.said}
+        return {**repeated, **self._told(result)} if self.names or not repeated else repeated
 
     def _told(self, result: Any) -> dict[str, Any]:
         if result is None and not self.names:

@@ -36,12 +36,12 @@ class Looks:
 
     async def quiet(self, question: Hashable, since: asyncio.Event, pause: Callable[[], float], outcome: Any) -> Quiet:
         """Note that a look found nothing; it began after ``since`` was armed."""
-        found = Quiet(monotonic() + await self.one(pause), outcome)
+        quiet = Quiet(monotonic() + await self.one(pause), outcome)
         if self._since is not since:
             self._since, self._found = since, {}
         if question is not None:
-            self._found[question] = found
-        return found
+            self._found[question] = quiet
+        return quiet
 
     def known(self, question: Hashable, since: asyncio.Event) -> Quiet | None:
         """The noted result of the same request since then."""

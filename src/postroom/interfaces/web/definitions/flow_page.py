@@ -131,8 +131,8 @@ def _changes(visit: Visit, graph: GraphShown) -> list[dict[str, Any]]:
 
 def _newest(queue: str, tx: Transaction) -> list[Message]:
     known = tx.queues.named_to_read(queue)
-    found = [] if known is None else tx.messages.newest(known, META_EVENTS_SHOWN)
-    return [stored.image() for stored in found if stored.sound]
+    messages = [] if known is None else tx.messages.newest(known, META_EVENTS_SHOWN)
+    return [stored.image() for stored in messages if stored.sound]
 
 
 def _change(domain: str, message: Message) -> dict[str, Any]:
@@ -216,9 +216,9 @@ def _line(arc: ArcShown, boxes: Mapping[str, Box], rates: Mapping[str, float | N
     bend = max(abs(end - x) // 2, 40)
     path = f"M{x} {y}C{x + bend} {y} {end - bend} {low} {end} {low}"
     rate = rates.get(arc.key)
-    said = "" if rate is None else f"{rate * 60:.1f}/min"
+    rate_text = "" if rate is None else f"{rate * 60:.1f}/min"
     label = arc.name if len(arc.name) <= NAME_SHOWN else f"{arc.name[: NAME_SHOWN - 1]}…"
-    return Line(path, (x + end) // 2, (y + low) // 2, arc.name, label, said, arc.state == "enabled")
+    return Line(path, (x + end) // 2, (y + low) // 2, arc.name, label, rate_text, arc.state == "enabled")
 
 
 PAGE = Page(

@@ -122,8 +122,8 @@ def found(room: Postroom, only: str | None = None, after: str | None = None) -> 
 
 
 def _of_procedure(error: ProcedureFailed) -> Failed:
-    said = (error.description, error.code, error.procedure, "", error.station)
-    return Failed(error.key, error.station, error.at, *said, None, error.messages)
+    cause = (error.description, error.code, error.procedure, "", error.station)
+    return Failed(error.key, error.station, error.at, *cause, None, error.messages)
 
 
 def _properties(message: Message) -> Mapping[str, Any]:
@@ -353,8 +353,8 @@ def try_one(visit: Visit) -> Again:
 
 def _sign(failed: Failed, draft: Draft) -> str:
     """A fingerprint of what was tried, checked when it is sent."""
-    said = json.dumps([failed.key, *draft]).encode()
-    return blake2b(said, digest_size=8).hexdigest()
+    content = json.dumps([failed.key, *draft]).encode()
+    return blake2b(content, digest_size=8).hexdigest()
 
 
 def _outcome(visit: Visit, failed: Failed, draft: Draft) -> dict[str, Any]:

@@ -147,11 +147,11 @@ def _texts(visit: Visit) -> dict[str, str]:
 
 
 def _scope(visit: Visit) -> str:
-    said = _given(visit)
-    scope = said.get("scope", "local")
+    fields = _given(visit)
+    scope = fields.get("scope", "local")
     if scope not in SCOPES:
         raise RequestInvalid(where="scope", why=f"one of {', '.join(SCOPES)}")
-    named = {"stations": said.get("some", ""), "as-of": said.get("number", "").strip()}
+    named = {"stations": fields.get("some", ""), "as-of": fields.get("number", "").strip()}
     return f"{scope}={named[scope]}" if scope in named else scope
 
 
@@ -186,9 +186,9 @@ def _opened(image: Image) -> dict[str, Any]:
 
 
 def _queried(visit: Visit) -> dict[str, str]:
-    said = _given(visit)
-    kept = {name: value for name, value in said.items() if name.startswith(PREFIX) and value.strip()}
-    return kept | {name: said[name] for name in ("scope", "some", "number") if said.get(name)} | {"find": "1"}
+    fields = _given(visit)
+    kept = {name: value for name, value in fields.items() if name.startswith(PREFIX) and value.strip()}
+    return kept | {name: fields[name] for name in ("scope", "some", "number") if fields.get(name)} | {"find": "1"}
 
 
 def _again(visit: Visit, **more: Any) -> str:
