@@ -79,8 +79,7 @@ class PostgresExpress(Store):
             keys, now = self._transaction.keys, self._server_time()
             if now is None:
                 return None
-            self._enter()
-            try:
+            with self._entered():
                 key = keys.ready() or self._more_keys()
                 if key is None:
                     return None
@@ -95,16 +94,13 @@ class PostgresExpress(Store):
                     return None
                 self._fold(queue, abs(line), 1, line < 0)
                 return key
-            finally:
-                self._leave()
 
     def send_some(self, queue: int, drafts: Sequence[Draft]) -> Sequence[int] | None:
         with self._mutex:
             now = self._server_time()
             if now is None:
                 return None
-            self._enter()
-            try:
+            with self._entered():
                 keys = self._transaction.keys.ready_many(len(drafts))
                 if keys is None:
                     return None
@@ -119,8 +115,6 @@ class PostgresExpress(Store):
                     return None
                 self._fold(queue, line, len(drafts))
                 return keys
-            finally:
-                self._leave()
 
     def _given_time(self) -> int | None:
         """A test clock's time; None if the server's time counts."""
@@ -148,8 +142,7 @@ class PostgresExpress(Store):
 
     def receive_one(self, queue: int) -> Message | None:
         with self._mutex:
-            self._enter()
-            try:
+            with self._entered():
                 name = self._names.get(queue) or self._learned(queue)
                 values = (queue, self.actor, self._given_time())
                 connection = self.session.connection
@@ -163,16 +156,13 @@ class PostgresExpress(Store):
                 if stored.sound:
                     self._fold(queue, line, 1, looked is not None)
                     return Message(stored)
-            finally:
-                self._leave()
             # The long way sets it aside.
             self.transact("receive", lambda tx: tx.handouts.put_back(queue, stored, _DAMAGED))
             return None
 
     def lease_one(self, queue: int, owner: str, microseconds: int) -> Lent | None:
         with self._mutex:
-            self._enter()
-            try:
+            with self._entered():
                 name = self._names.get(queue) or self._learned(queue)
                 values = (queue, self.actor, owner, microseconds, self._given_time())
                 connection = self.session.connection
@@ -181,15 +171,12 @@ class PostgresExpress(Store):
                     return None
                 lent, looked = _lent(name, row)
                 self._fold(queue, lent.fence, 1, looked)
-            finally:
-                self._leave()
             sound = self._sound([lent])
             return sound[0] if sound else None
 
     def lease_some(self, queue: int, owner: str, microseconds: int, most: int) -> list[Lent] | None:
         with self._mutex:
-            self._enter()
-            try:
+            with self._entered():
                 name = self._names.get(queue) or self._learned(queue)
                 values = (queue, self.actor, owner, microseconds, self._given_time(), most)
                 connection = self.session.connection
@@ -198,8 +185,6 @@ class PostgresExpress(Store):
                     return None
                 lent = [Lent(record((row[0], name, *row[2:-3])), *row[-3:]) for row in rows]
                 self._fold(queue, lent[-1].fence, len(lent), rows[0][1] is not None)
-            finally:
-                self._leave()
             return self._sound(lent)
 
     def _sound(self, lent: list[Lent]) -> list[Lent] | None:
@@ -212,8 +197,7 @@ class PostgresExpress(Store):
 
     def turn_one(self, fence: int, queue: int, owner: str, microseconds: int) -> tuple[bool, Lent | None]:
         with self._mutex:
-            self._enter()
-            try:
+            with self._entered():
                 name = self._names.get(queue) or self._learned(queue)
                 values = (fence, self.actor, self._given_time(), queue, owner, microseconds)
                 connection = self.session.connection
@@ -226,8 +210,6 @@ class PostgresExpress(Store):
                     return True, None
                 lent, looked = _lent(name, row)
                 self._fold(queue, lent.fence, 2, looked)
-            finally:
-                self._leave()
             sound = self._sound([lent])
             return True, sound[0] if sound else None
 
@@ -238,17 +220,13 @@ class PostgresExpress(Store):
         return self._done(_DONE_MANY, list(fences), len(fences))
 
     def _done(self, call: Call, fences: int | list[int], count: int) -> bool:
-        with self._mutex:
-            self._enter()
-            try:
-                connection, values = self.session.connection, (fences, self.actor, self._given_time())
-                row = self._called("done", lambda: call.made(connection, values)[0])
-                if row is None or row[-1] is None:
-                    return False
-                self._fold(None, row[-1], count)
-                return True
-            finally:
-                self._leave()
+        with self._mutex, self._entered():
+            connection, values = self.session.connection, (fences, self.actor, self._given_time())
+            row = self._called("done", lambda: call.made(connection, values)[0])
+            if row is None or row[-1] is None:
+                return False
+            self._fold(None, row[-1], count)
+            return True
 
     def _learned(self, queue: int) -> str:
         """The name of a queue; cached, because it never changes. Called before anything is taken that could be lost."""
