@@ -15,6 +15,7 @@ from postroom.model.body import Format
 from postroom.model.definitions import Loaded
 from postroom.model.message import Draft, Value
 from postroom.model.progress import OnProgress
+from postroom.model.rights import EVERYTHING, OPERATE
 from postroom.model.types import MessageType
 from postroom.model.xml import check_xml
 from postroom.queues import hierarchy
@@ -22,7 +23,6 @@ from postroom.queues.addressing import names_of, one_to_read
 from postroom.queues.hierarchy import Level
 from postroom.room import catalog
 from postroom.room.catalog import CatalogEntry, CatalogVersion
-from postroom.room.identity import EVERYTHING, OPERATE
 from postroom.room.parts import RoomPart, spark_session
 from postroom.room.paths import File
 from postroom.store.kernel.queues import Hold

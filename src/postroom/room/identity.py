@@ -5,24 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from postroom.errors import RightMissing
+from postroom.model.rights import EVERYTHING, OPERATE
 from postroom.store.kernel.transaction import Transaction
-
-EVERYTHING = "*"
-#: Every verb of a grant, and what it is granted for.
-VERBS = {
-    "look": "queue",  # count, read without receiving, follow, show, trace
-    "send": "queue",
-    "receive": "queue",
-    "manage": "queue",  # create, remove, hold, enable
-    "publish": "space",
-    "subscribe": "space",  # and receive as the subscriber
-    "work": "station",  # everything that is done at a station
-    "load": "definitions",
-    "sphere": "spheres",  # open, send in, commit and abort spheres
-    "measure": "room",  # numbers about the room, and nothing that messages say
-    "operate": "room",  # everything
-}
-OPERATE = "operate"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,11 @@ from typing import NamedTuple
 from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.errors import RightMissing
 from postroom.flows.loading import FlowLanguage
+from postroom.model.rights import EVERYTHING, OPERATE
 from postroom.queues import hierarchy
 from postroom.queues.loading import QueueLanguage
 from postroom.room.catalog import CatalogEntry, catalog
-from postroom.room.identity import EVERYTHING, OPERATE, Identity, identity_of
+from postroom.room.identity import Identity, identity_of
 from postroom.room.parts import Parts
 from postroom.rules.inspection import Explanation, explain
 from postroom.rules.language.definitions import (

@@ -18,7 +18,7 @@ from postroom.interfaces.http.openapi import identifier
 from postroom.interfaces.http.operation import ANY, Operation
 from postroom.interfaces.http.operations import OPERATIONS, PARTS
 from postroom.interfaces.http.pace import Pace
-from postroom.room.identity import VERBS
+from postroom.model.rights import VERBS
 
 from .conftest import Served
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Unpack, get_args, get_origin, get_type_hints
 from postroom.interfaces.http.answers import Answer
 from postroom.interfaces.http.kinds import BESIDE, FILES, NAMES, NUMBER, OBJECT, TEXT, Kind, kind_of, may_be_none
 from postroom.model.arguments import parameter_types
-from postroom.room.identity import VERBS
+from postroom.model.rights import VERBS
 
 #: What a path names besides arguments of the verb: the object whose verb it is.
 PLACES: dict[str, Kind] = {"station": TEXT, "sphere": TEXT, "lease": NUMBER}
