@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from postroom.errors import RightMissing
 from postroom.model.rights import EVERYTHING, OPERATE
 from postroom.store.kernel.transaction import Transaction
+
+_acting = threading.local()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,23 @@ class Identity:
 def identity_of(tx: Transaction, principal: str, only: frozenset[str] | None = None) -> Identity:
     """What someone may do now; ``only`` limits it to some verbs."""
     return Identity(principal, frozenset((grant.verb, grant.object) for grant in tx.access.of(principal)), only)
+
+
+@contextmanager
+def acting_with(identity: Identity) -> Iterator[None]:
+    """What this thread loads inside is loaded by someone, with the rights that they have."""
+    before = getattr(_acting, "identity", None)
+    _acting.identity = identity
+    try:
+        yield
+    finally:
+        _acting.identity = before
+
+
+def whoever_acts() -> Identity | None:
+    """None if it is someone who has the room itself, and so everything."""
+    identity: Identity | None = getattr(_acting, "identity", None)
+    return identity
 
 
 def _covers(granted: str, name: str) -> bool:

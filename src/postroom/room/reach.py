@@ -5,9 +5,7 @@ It is asked inside of the load's own transaction: what may not be loaded leaves 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
 from typing import NamedTuple
 
 from postroom.engine.steps.failures import SYSTEM_ERRORS
@@ -44,7 +42,6 @@ _SUFFIXES = tuple(
     for suffix in (language.suffix, *language.others)
 )
 _GATEWAYS = ("incomingGateway", "outgoingGateway")
-_acting = threading.local()
 #: Kinds of definitions that act by themselves, with the rights of whoever has loaded them.
 BOUND = ("rule", "arc", "procedure", "counter")
 
@@ -66,23 +63,6 @@ class Owned(NamedTuple):
     by: str
     version: int
     domain: str | None = None  # of what flow graphs consist of
-
-
-@contextmanager
-def acting_with(identity: Identity) -> Iterator[None]:
-    """What this thread loads inside is loaded by someone, with the rights that they have."""
-    before = getattr(_acting, "identity", None)
-    _acting.identity = identity
-    try:
-        yield
-    finally:
-        _acting.identity = before
-
-
-def whoever_acts() -> Identity | None:
-    """None if it is someone who has the room itself, and so everything."""
-    identity: Identity | None = getattr(_acting, "identity", None)
-    return identity
 
 
 def owned(tx: Transaction) -> list[Owned]:

@@ -111,6 +111,35 @@ def test_a_load_needs_nothing_of_what_tries_definitions_on_history(tmp_path: Pat
     assert subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout == "[]\n"
 
 
+@pytest.mark.parametrize(
+    ("file", "others"),
+    [
+        ("p.demaq", ("postroom.flows.language", "postroom.stations.procedures")),
+        ("g.flow", ("postroom.rules", "postroom.stations.procedures")),
+        ("o.form", ("postroom.rules.compilation", "postroom.rules.evaluation", "postroom.flows.language")),
+        ("t.qdl", ("postroom.rules.compilation", "postroom.flows.language", "postroom.stations.procedures")),
+    ],
+)
+def test_a_load_of_one_language_loads_no_other(file: str, others: tuple[str, ...], tmp_path: Path) -> None:
+    """Also where the room has definitions in all of them."""
+    texts = {
+        "p.demaq": "create queue a kind basic mode persistent create queue b kind basic mode persistent\n"
+        "create rule r for a if (/x) then do enqueue <y/> into b",
+        "g.flow": "domain d space S : [n: int]",
+        "o.form": "type ORDER\n| No: ____ |\nfield No string required\n",
+        "t.qdl": "01 INPUT-QUEUE (t)\n99\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    with postroom.open(tmp_path / "room.db") as room:
+        room.load(*(tmp_path / name for name in texts))
+    script = "import sys, postroom\nwith postroom.open(sys.argv[1]) as room:\n    room.load(sys.argv[2])\n"
+    script += "print([name for name in sys.modules if name.startswith('postroom.')])"
+    command = [sys.executable, "-c", script, str(tmp_path / "room.db"), str(tmp_path / file)]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert [name for name in ast.literal_eval(told.stdout) if name.startswith(others)] == []
+
+
 def test_the_version_is_told_without_any_command() -> None:
     script = "import sys\nfrom postroom.interfaces.cli import main\nsys.argv[1:] = ['--version']\n"
     script += "try:\n    main.main()\nexcept SystemExit as end:\n    print(end.code)\n"
