@@ -51,6 +51,10 @@ BOUNDS: dict[str, dict[str, Bound]] = {
         "five": Bound("five arcs over 1,000,000 events, of the same job by hand in PySpark", "≥", 2.5),
         "arcs": Bound("an event that meets 10,000 select arcs, of one that meets 100", "≤", 3),
     },
+    "streams": {
+        "five": Bound("five arcs, files to files, of the same job by hand in PySpark", "≥", 0.9),
+        "nexmark": Bound("NEXMark's queries 1 to 8, files to files, of Spark SQL by hand", "≥", 0.7),
+    },
     "stations": {
         "by-hand": Bound("global queries over 1,000,000 messages, of the same by hand in PySpark", "≥", 0.8),
         "index": Bound("a selective query by an index, of one without", "≥", 20),

@@ -28,12 +28,13 @@ class Part(NamedTuple):
 
 #: The shares of minutes are for two cores at rest; together they are no more than ``make bench`` may take.
 PARTS = (
-    Part("queues", 2),
+    Part("queues", 1.5),
     Part("rules", 6),
-    Part("flows", 8.5),
-    Part("stations", 4.5),
-    Part("procedures", 5),
+    Part("flows", 7.5),
+    Part("streams", 4),
+    Part("stations", 4),
+    Part("procedures", 3.5),
     Part("spheres", 2),
-    Part("cluster", 2),
+    Part("cluster", 1.5),
 )
 MINUTES_MAX = 30

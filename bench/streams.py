@@ -1,17 +1,16 @@
 """Measure streams from files to files: five arcs and NEXMark's eight queries, each against the same job by hand.
 
 Both run on one warm Spark session with Structured Streaming, in turns, over the same files, each with a new checkpoint.
-What is told is the ratio of their times: 1 is as fast as by hand, more is faster.
+Where a query needs what Structured Streaming has no plan for, the job by hand keeps it in its own program.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import shutil
-import tempfile
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -20,8 +19,10 @@ from typing import Any, NamedTuple
 import nexmark
 import postroom
 from flows import trades
+from lines import Line
 from postroom import spark as rooms
 from processors import Spent
+from program import Bench, run, tell
 
 TRADE = "[issue: string, price: int, volume: int]"
 FIVE = f"""
@@ -40,6 +41,18 @@ arc all : Trades -> All merge
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    trades: int
+    events: int  # of NEXMark
+    files: int  # of each source; a batch takes half of them
+    rounds: int
+
+
+FULL = Sizes(200_000, 50_000, 8, 3)
+QUICK = Sizes(1_000, 3_000, 2, 1)
+
+
 class Turn(NamedTuple):
     """One run of a job."""
 
@@ -48,47 +61,86 @@ class Turn(NamedTuple):
     lines: int  # that it has written
 
 
-class StreamBench:
-    def __init__(self, folder: Path, master: str, events: int, files: int) -> None:
-        self._folder, self._events, self._files = folder, events, files
-        self._spark = rooms.session(master)
+class Job(NamedTuple):
+    name: str
+    bound: str
+    against: str
+    events: int
+    text: str  # of the graph
+    by_hand: Callable[[Path], None]
+
+
+class StreamBench(Bench):
+    def __init__(self, folder: Path, sizes: Sizes, master: str) -> None:
+        super().__init__(folder, master)
+        self._sizes, self._count = sizes, 0
+        self._half = max(1, sizes.files // 2)
+
+    def lines(self) -> Iterator[Line]:
+        tell("starting Spark")
+        self._spark = rooms.session(self._master)
         self._spark.conf.set("spark.sql.session.timeZone", "UTC")
-        self._count = 0
+        self._write()
+        jobs = self._jobs()
+        for job in jobs:
+            tell(f"{job.name}, and the same by hand")
+            yield self._line(job, self._taken(job, share=0.9 / len(jobs)))
 
-    def measured(self, name: str, text: str, by_hand: Callable[[Path], None], rounds: int) -> dict[str, Any]:
-        """Seconds of both, in turns; the first round only warms up."""
-        taken: list[dict[str, Turn]] = []
-        for number in range(rounds + 1):
-            turns: dict[str, Turn] = {}
-            for who in ("ours", "hand") if number % 2 else ("hand", "ours"):
-                place = self._place()
-                began, used = perf_counter(), processor_seconds()
-                if who == "ours":
-                    self._ours(text, place)
-                else:
-                    by_hand(place)
-                seconds, used = perf_counter() - began, processor_seconds() - used
-                turns[who] = Turn(seconds, used, written_lines(place))
-                shutil.rmtree(place)
-            taken.append(turns)
-        return self._figures(name, taken[1:])
+    def _write(self) -> None:
+        sizes = self._sizes
+        written(self._folder / "trades", list(enumerate(trades(sizes.trades))), sizes.files, sizes.trades)
+        for space, lines in nexmark.generated(sizes.events).items():
+            written(self._folder / space.lower(), lines, sizes.files, sizes.events)
 
-    def _figures(self, name: str, taken: list[dict[str, Turn]]) -> dict[str, Any]:
+    def _jobs(self) -> list[Job]:
+        five = Job("five arcs", "five", "PySpark by hand", self._sizes.trades, FIVE, self._five_by_hand)
+        queries = [
+            Job(
+                f"NEXMark {query[1:]}",
+                "nexmark",
+                "Spark SQL by hand",
+                self._sizes.events,
+                nexmark.flow(query, "bench"),
+                self._query_by_hand(query),
+            )
+            for query in nexmark.QUERIES
+        ]
+        return [five, *queries]
+
+    def _taken(self, job: Job, share: float) -> list[dict[str, Turn]]:
+        """Rounds of both, in turns; the first only warms up."""
+        rounds = [
+            {who: self._turn(who, job) for who in (("ours", "hand") if number % 2 else ("hand", "ours"))}
+            for number in self._rounds(self._sizes.rounds + 1, share)
+        ]
+        if len(rounds) == 1:
+            self.notes.append(f"{job.name}: there was no time to warm up")
+        return rounds[1:] or rounds
+
+    def _turn(self, who: str, job: Job) -> Turn:
+        place = self._place()
+        began, used = perf_counter(), processor_seconds()
+        if who == "ours":
+            self._ours(job.text, place)
+        else:
+            job.by_hand(place)
+        seconds, used = perf_counter() - began, processor_seconds() - used
+        turn = Turn(seconds, used, written_lines(place))
+        shutil.rmtree(place)
+        return turn
+
+    def _line(self, job: Job, taken: list[dict[str, Turn]]) -> Line:
         ratios = [turns["hand"].seconds / turns["ours"].seconds for turns in taken]
-        used = [turns["hand"].processor / turns["ours"].processor for turns in taken]
-        seconds = median(turns["ours"].seconds for turns in taken)
+        used = median(turns["hand"].processor / turns["ours"].processor for turns in taken)
+        ours, hand = (job.events / median(turns[who].seconds for turns in taken) for who in ("ours", "hand"))
         lines = [taken[-1][who].lines for who in ("ours", "hand")]
         assert min(lines) > 0, lines
-        return {
-            "measure": name,
-            "events": self._events,
-            "events_per_second": round(self._events / seconds),
-            "ratio": round(median(ratios), 2),
-            "lowest": round(min(ratios), 2),
-            "highest": round(max(ratios), 2),
-            "processor_ratio": round(median(used), 2),
-            "lines": lines,
-        }
+        self.notes.append(
+            f"{job.name}: {lines[0]:,} lines written, {lines[1]:,} by hand; "
+            f"by processor time {used:.2f}; {len(taken)} rounds"
+        )
+        among = (median(ratios), min(ratios), max(ratios))
+        return Line(f"{job.name}, {job.events:,} events", ours, "/s", *among, job.bound, job.against, hand)
 
     def _place(self) -> Path:
         """A folder with links to what is read; what is written goes there, too."""
@@ -102,17 +154,17 @@ class StreamBench:
     def _ours(self, text: str, place: Path) -> None:
         (place / "graph.flow").write_text(text)
         with postroom.open(place / "room.db") as room:
-            room.gateways.add("bench", "files", folder=str(place), max_files=str(self._files))
+            room.gateways.add("bench", "files", folder=str(place), max_files=str(self._half))
             room.load(place / "graph.flow")
             (totals,) = room.stream(until_idle=True)
             assert totals.refused == 0
             assert totals.delivered > 0
 
     def _read(self, place: Path, name: str, schema: str) -> Any:
-        reader = self._spark.readStream.schema(schema).option("maxFilesPerTrigger", self._files)
+        reader = self._spark.readStream.schema(schema).option("maxFilesPerTrigger", self._half)
         return reader.json(str(place / name))
 
-    def five_by_hand(self, place: Path) -> None:
+    def _five_by_hand(self, place: Path) -> None:
         def batch(events: Any, number: int) -> None:
             events = events.persist()
             parts = {
@@ -129,7 +181,7 @@ class StreamBench:
         writer = self._read(place, "trades", "issue string, price long, volume long").writeStream.foreachBatch(batch)
         self._awaited(writer, place)
 
-    def query_by_hand(self, query: str) -> Callable[[Path], None]:
+    def _query_by_hand(self, query: str) -> Callable[[Path], None]:
         def run(place: Path) -> None:
             spaces = nexmark.used(query)
             frames = {name: self._read(place, name.lower(), nexmark.SPACES[name]) for name in spaces}
@@ -166,26 +218,9 @@ def written_lines(place: Path) -> int:
     return sum(file.read_bytes().count(b"\n") for file in files)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--events", type=int, default=200_000)
-    parser.add_argument("--files", type=int, default=8, help="of each source; a batch takes half of them")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--master", default="local[*]")
-    parser.add_argument("--only", nargs="*", help="five, q1 to q8")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="postroom-bench-") as name:
-        folder = Path(name)
-        written(folder / "trades", list(enumerate(trades(given.events))), given.files, given.events)
-        for space, lines in nexmark.generated(given.events).items():
-            written(folder / space.lower(), lines, given.files, given.events)
-        bench = StreamBench(folder, given.master, given.events, max(1, given.files // 2))
-        jobs: dict[str, tuple[str, Callable[[Path], None]]] = {"five": (FIVE, bench.five_by_hand)}
-        jobs |= {query: (nexmark.flow(query, "bench"), bench.query_by_hand(query)) for query in nexmark.QUERIES}
-        for measure, (text, by_hand) in jobs.items():
-            if not given.only or measure in given.only:
-                print(json.dumps(bench.measured(measure, text, by_hand, given.rounds)), flush=True)
+def make(folder: Path, quick: bool, master: str) -> StreamBench:
+    return StreamBench(folder, QUICK if quick else FULL, master)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(__doc__, make))

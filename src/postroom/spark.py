@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from postroom.engine.datasource.delivery import Put
 from postroom.engine.datasource.source import Source
 from postroom.engine.spark import session as engine
-from postroom.flows.graph.meta import By
+from postroom.flows.graph.by import By
 from postroom.flows.graph.versions import RoomGraphs
 from postroom.model.message import Draft
 from postroom.queues.locks import User

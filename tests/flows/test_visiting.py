@@ -8,7 +8,7 @@ import pytest
 
 import postroom
 from postroom.errors import ArgumentInvalid, DefinitionUnknown
-from postroom.flows.graph.meta import By
+from postroom.flows.graph.by import By
 from postroom.flows.presence import LEASE
 from postroom.room import Postroom
 from postroom.store.kernel.transaction import Transaction

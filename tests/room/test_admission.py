@@ -9,7 +9,7 @@ import pytest
 
 import postroom
 from postroom.errors import EntryRefused, EventInvalid
-from postroom.flows.graph.meta import By
+from postroom.flows.graph.by import By
 from postroom.flows.graph.versions import RoomGraphs
 from postroom.model.message import Draft
 from postroom.room import Postroom

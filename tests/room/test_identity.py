@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from postroom.errors import RightMissing
+from postroom.model.rights import EVERYTHING, OPERATE
 from postroom.room import Postroom
-from postroom.room.identity import EVERYTHING, OPERATE, Identity, identity_of
+from postroom.room.identity import Identity, identity_of
 
 ANN = Identity("ann", frozenset({("send", "CLAIMS"), ("look", EVERYTHING)}))
 

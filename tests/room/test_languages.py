@@ -15,6 +15,7 @@ from postroom.engine.language import Language, Load, Symbol, Terms, Trial, Trial
 from postroom.model.definitions import Definition, Loaded, Position
 from postroom.model.paths import text_of
 from postroom.room import Postroom, loading
+from postroom.room.identity import identity_of
 from postroom.room.languages import languages
 from postroom.room.reach import Loading
 from postroom.store.kernel.base import Store
@@ -195,11 +196,15 @@ def test_what_another_language_does_is_for_operators_until_its_rights_are_known(
         room.flows.add_principal("ann", "secret")
         room.access.grant("ann", "load", "*")
         terms = Terms(sources.files, "ann", "here", sources.alone)
+
+        def loading_for_ann(tx: Transaction) -> Loading:
+            return Loading(room._parts, identity_of(tx, "ann"), sources.files)
+
         with pytest.raises(errors.RightMissing, match=r"some\.greet"):
-            sources.load(room.store, terms, Loading(room._parts, room.access.identity("ann"), sources.files))
+            sources.load(room.store, terms, loading_for_ann)
         assert room.definitions.catalog() == []
         room.access.grant("ann", "operate")
-        sources.load(room.store, terms, Loading(room._parts, room.access.identity("ann"), sources.files))
+        sources.load(room.store, terms, loading_for_ann)
         assert {entry.name for entry in room.definitions.catalog()} == {"Ann", "Bob"}
 
 
@@ -215,3 +220,9 @@ def test_a_refusal_of_one_language_leaves_nothing_of_another(tmp_path: Path) -> 
 def test_a_suffix_that_no_language_has_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
     with pytest.raises(errors.LanguageUnknown, match=r"\.qdl \(queue descriptions\), \.form .*\.flow .*\.demaq"):
         loading.read([tmp_path / "x.txt"])
+
+
+def test_a_language_that_is_imported_later_is_what_the_list_says_of_it() -> None:
+    for later in languages():
+        made = later.make()
+        assert (later.suffix, later.others, later.defines) == (made.suffix, made.others, made.defines)

@@ -9,8 +9,7 @@ import pytest
 
 from postroom.errors import PrincipalRefused, RightMissing
 from postroom.room import Postroom
-from postroom.room.identity import Identity
-from postroom.room.reach import acting_with
+from postroom.room.identity import Identity, acting_with
 
 RULES = """create queue inbox kind basic mode persistent
 create queue outbox kind basic mode persistent

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 
 import pytest
 
 from postroom import faults
-from postroom.errors import SphereAborted, SphereOver
+from postroom.errors import SphereAborted, SphereOver, StoreBusy
 from postroom.room import Postroom
+from postroom.spheres import outcome
+from postroom.store.kernel.transaction import Transaction
 
 from .invariants import check
 from .wait import until
@@ -140,3 +143,71 @@ def test_a_lost_handle_is_aborted_though_the_first_try_fails(room: Postroom) -> 
     until(lambda: room.spheres.show("lost").sphere.state == "ABORTING")
     room.spheres.compensate(0.5)
     check(room, over=True)
+
+
+def commits(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The labels of what is committed from now on."""
+    labels, transact = list[str](), room.store.transact
+
+    def noted(label: str, work: Callable[[Transaction], object], *rest: object) -> object:
+        done = transact(label, work, *rest)
+        labels.append(label)
+        return done
+
+    monkeypatch.setattr(room.store, "transact", noted)
+    return labels
+
+
+def test_an_end_that_waits_for_nobody_is_one_commit(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    room.queues.create("work")
+    labels = commits(room, monkeypatch)
+    for number, state in enumerate(("COMMITTED", "ABORTED")):
+        sphere = room.sphere(f"s{number}")
+        sphere.send("work", "do", compensation="undo")
+        labels.clear()
+        if state == "COMMITTED":
+            sphere.commit()
+        else:
+            sphere.abort("as planned")
+        assert labels == ["sphere-committing" if state == "COMMITTED" else "sphere-aborting"]
+        assert sphere.state == state
+    assert [message.body for message in room.queues.info("work")] == ["do"]
+    check(room)
+
+
+def test_an_end_with_a_database_is_decided_before_it_takes_effect(
+    room: Postroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels = commits(room, monkeypatch)
+    for number, ending in enumerate((["sphere-committing", "sphere-committed"], ["sphere-aborting", "compensate"])):
+        sphere = room.sphere(f"s{number}")
+        noted = sphere.enlist(Noted())
+        labels.clear()
+        if number:
+            sphere.abort("as planned")
+        else:
+            sphere.commit()
+        assert labels == ending
+        assert noted.calls == (["rollback"] if number else ["prepare", "commit"])
+    check(room)
+
+
+def test_an_abort_that_is_refused_by_a_busy_queue_is_decided_nevertheless(
+    room: Postroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room.queues.create("work")
+    sphere = room.sphere("s")
+    sphere.send("work", "do", compensation="undo")
+    tries = iter([True])
+
+    def busy(*given: object) -> bool:
+        if next(tries, False):
+            raise StoreBusy(seconds=1, why="another process writes")
+        return compensated(*given)  # type: ignore[arg-type]  # what it is called with
+
+    compensated = outcome._compensated
+    monkeypatch.setattr(outcome, "_compensated", busy)
+    sphere.abort("as planned")
+    assert sphere.state == "ABORTED"
+    assert [message.body for message in room.queues.info("work")] == []
+    check(room)

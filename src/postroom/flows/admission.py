@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from postroom.errors import EventInvalid, EventRefused
 from postroom.flows.conversion import event
-from postroom.flows.graph.meta import By
+from postroom.flows.graph.by import By
 from postroom.flows.graph.policy import prove
 from postroom.flows.graph.reflection import published
 from postroom.flows.graph.versions import RoomGraphs

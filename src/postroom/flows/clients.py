@@ -9,8 +9,8 @@ from typing import Any
 
 from postroom.errors import ArgumentInvalid, DefinitionUnknown
 from postroom.flows.graph import policy
+from postroom.flows.graph.by import By
 from postroom.flows.graph.changes import changed, with_statements, without
-from postroom.flows.graph.meta import By
 from postroom.flows.graph.versions import CLIENT, Kept, RoomGraph, RoomGraphs, key_of
 from postroom.flows.language.definitions import SUBSCRIBE, Arc, Select, Space
 from postroom.flows.language.patterns import Anything, parse_pattern

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from postroom.engine.language import Load, Symbol, Terms, Trial, TrialResult
 from postroom.flows.graph import catalog
+from postroom.flows.graph.by import By
 from postroom.flows.graph.checks import check_tables
-from postroom.flows.graph.meta import By
 from postroom.flows.graph.versions import FILE, RoomGraph, RoomGraphs, key_of
 from postroom.flows.language.definitions import Allow, Statement, Table
 from postroom.flows.language.reader import parse

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 from postroom.errors import DefinitionUnknown, LeaseLost, StoreError
 from postroom.flows.clients import Clients
-from postroom.flows.graph.meta import By
+from postroom.flows.graph.by import By
 from postroom.limits import CLIENT_LEASE_SECONDS
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.leases import Lease

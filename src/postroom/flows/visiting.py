@@ -12,7 +12,7 @@ from secrets import token_hex
 
 from postroom.errors import ArgumentInvalid, DefinitionUnknown, LeaseLost
 from postroom.flows.clients import Clients, Subscription
-from postroom.flows.graph.meta import By
+from postroom.flows.graph.by import By
 from postroom.flows.presence import LEASE, end_lapsed
 from postroom.limits import CLIENT_LEASE_SECONDS
 from postroom.store.kernel.base import Store

@@ -6,12 +6,14 @@ attributes. The text itself is stored unchanged.
 
 from __future__ import annotations
 
-from typing import NoReturn
-from xml.etree import ElementTree
+from typing import TYPE_CHECKING, NoReturn
 from xml.parsers import expat
 
 from postroom.errors import StoreUnavailable, XmlForbidden, XmlMalformed
 from postroom.limits import BODY_DEPTH_MAX, XML_ATTRIBUTES_MAX
+
+if TYPE_CHECKING:
+    from xml.etree import ElementTree
 
 if expat.version_info < (2, 4, 0):  # older ones lack the amplification guard
     raise StoreUnavailable(why=f"Python's expat is {expat.EXPAT_VERSION}; 2.4.0 or newer is needed")
@@ -74,4 +76,6 @@ def _position(parser: expat.XMLParserType) -> str:
 def parse_xml(text: str) -> ElementTree.Element:
     """Check a document and parse it into an element tree."""
     check_xml(text)
+    from xml.etree import ElementTree  # most who check a document read nothing of it
+
     return ElementTree.fromstring(text)

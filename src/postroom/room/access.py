@@ -18,8 +18,9 @@ from postroom.errors import ArgumentInvalid, PrincipalRefused, QueueUnknown, Tok
 from postroom.limits import ACTOR_CHARS_MAX, OBJECT_CHARS_MAX, TOKEN_DAYS_MAX
 from postroom.model.body import is_text
 from postroom.model.moment import to_datetime, to_iso
+from postroom.model.rights import EVERYTHING, VERBS
 from postroom.queues.tree.addressing import names_of, queues_even_retired
-from postroom.room.identity import EVERYTHING, VERBS, Identity, identity_of
+from postroom.room.identity import Identity, identity_of
 from postroom.room.parts import RoomPart
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.access import Grant, TokenRow

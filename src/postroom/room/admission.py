@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from postroom.flows.admission import FlowAdmission
-from postroom.flows.graph.meta import By
+from postroom.flows.graph.by import By
 from postroom.flows.graph.versions import RoomGraphs
 from postroom.model.message import Draft
 from postroom.store.kernel.batch import Put

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from postroom.errors import ArgumentInvalid
 from postroom.flows.clients import Clients, Subscription
-from postroom.flows.graph.meta import By
+from postroom.flows.graph.by import By
 from postroom.flows.graph.versions import RoomGraphs
 from postroom.flows.presence import end_lapsed, present
 from postroom.limits import BATCH_MESSAGES_MAX

@@ -15,6 +15,7 @@ from postroom.model.body import Format
 from postroom.model.definitions import Loaded
 from postroom.model.message import Draft, Value
 from postroom.model.progress import OnProgress
+from postroom.model.rights import EVERYTHING, OPERATE
 from postroom.model.types import MessageType
 from postroom.model.xml import check_xml
 from postroom.queues.tree import hierarchy
@@ -22,7 +23,7 @@ from postroom.queues.tree.addressing import names_of, one_to_read
 from postroom.queues.tree.hierarchy import Level
 from postroom.room import catalog
 from postroom.room.catalog import CatalogEntry, CatalogVersion
-from postroom.room.identity import EVERYTHING, OPERATE
+from postroom.room.identity import Identity, whoever_acts
 from postroom.room.parts import RoomPart, spark_session
 from postroom.room.paths import File
 from postroom.store.kernel.queues import Hold
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from postroom.engine.steps.tryout import Tried
     from postroom.flows.graph.inspection import ArcExplained
     from postroom.room.loading import Sources
+    from postroom.room.reach import Loading
     from postroom.rules.inspection import Explanation
     from postroom.stations.procedures.inspection import ProcedureExplained
 
@@ -58,15 +60,22 @@ class RoomDefinitions(RoomPart):
         A description that changes or removes the password of a level needs the current one: ``old`` is the password, or
         a function that is called with the level's name. Or the operator gives ``change_passwords``.
         """
-        from postroom.room import reach
-
         sources = self._read(files)
         by, alone = self._parts.by, sources.alone
         terms = Terms(sources.files, by.principal, by.broker, alone, drop, progress, old, change_passwords)
-        identity = reach.whoever_acts()
+        identity = whoever_acts()
         if identity is not None and change_passwords:
             identity.require(OPERATE, EVERYTHING)
-        return sources.load(self._parts.store, terms, reach.Loading(self._parts, identity, sources.files))
+        return sources.load(self._parts.store, terms, lambda tx: self._reach(tx, identity, sources.files))
+
+    def _reach(self, tx: Transaction, identity: Identity | None, files: Sequence[str]) -> Loading | None:
+        """What looks whether definitions may be loaded: who has the room itself may, and where nothing is bound to
+        somebody, nothing changes hands."""
+        if identity is None and not tx.bindings.all():
+            return None
+        from postroom.room.reach import Loading  # it knows every language
+
+        return Loading(self._parts, identity, files)
 
     def check(self, *files: File) -> int:
         """Read and check definition files without loading them; returns the number of definitions."""
@@ -78,12 +87,13 @@ class RoomDefinitions(RoomPart):
         from postroom.room import loading
         from postroom.room.languages import languages
 
-        return loading.read(files, languages(self._parts.network, self._parts.interpreter))
+        return loading.read(files, languages(lambda: (self._parts.network, self._parts.interpreter)))
 
     def load_collection(self, name: str, *files: File) -> int:
         """Replace the documents of a collection of master data; returns the version of the definitions."""
         from postroom.flows.graph import catalog as flow_catalog
-        from postroom.room import loading, reach
+        from postroom.room import loading
+        from postroom.room.reach import refuse_others
         from postroom.rules import catalog as rule_catalog
 
         documents = loading.documents(files)
@@ -92,10 +102,10 @@ class RoomDefinitions(RoomPart):
         flow_catalog.check_collection(
             self._parts.store.read(self._parts.room_graphs.now), name, list(documents.values())
         )
-        identity = reach.whoever_acts()
+        identity = whoever_acts()
 
         def check(tx: Transaction) -> None:
-            reach.refuse_others(tx, identity, "collection", name)
+            refuse_others(tx, identity, "collection", name)
 
         return rule_catalog.load_collection(self._parts.store, name, documents, check)
 

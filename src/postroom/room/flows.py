@@ -8,8 +8,8 @@ from typing import Any
 from postroom.errors import PrincipalRefused
 from postroom.flows.clients import Clients, Subscription
 from postroom.flows.graph import inspection as flow_inspection
+from postroom.flows.graph.by import By
 from postroom.flows.graph.inspection import GraphShown
-from postroom.flows.graph.meta import By
 from postroom.flows.presence import end_lapsed
 from postroom.flows.visiting import Visits
 from postroom.queues.results import Sent, SentMany

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from postroom.errors import RightMissing
+from postroom.model.rights import EVERYTHING, OPERATE
 from postroom.store.kernel.transaction import Transaction
 
-EVERYTHING = "*"
-#: Every verb of a grant, and what it is granted for.
-VERBS = {
-    "look": "queue",  # count, read without receiving, follow, show, trace
-    "send": "queue",
-    "receive": "queue",
-    "manage": "queue",  # create, remove, hold, enable
-    "publish": "space",
-    "subscribe": "space",  # and receive as the subscriber
-    "work": "station",  # everything that is done at a station
-    "load": "definitions",
-    "sphere": "spheres",  # open, send in, commit and abort spheres
-    "measure": "room",  # numbers about the room, and nothing that messages say
-    "operate": "room",  # everything
-}
-OPERATE = "operate"
+_acting = threading.local()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +52,23 @@ class Identity:
 def identity_of(tx: Transaction, principal: str, only: frozenset[str] | None = None) -> Identity:
     """The current rights of a user; ``only`` limits them to some operations."""
     return Identity(principal, frozenset((grant.verb, grant.object) for grant in tx.access.of(principal)), only)
+
+
+@contextmanager
+def acting_with(identity: Identity) -> Iterator[None]:
+    """What this thread loads inside is loaded by someone, with the rights that they have."""
+    before = getattr(_acting, "identity", None)
+    _acting.identity = identity
+    try:
+        yield
+    finally:
+        _acting.identity = before
+
+
+def whoever_acts() -> Identity | None:
+    """None if it is someone who has the room itself, and so everything."""
+    identity: Identity | None = getattr(_acting, "identity", None)
+    return identity
 
 
 def _covers(granted: str, name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -20,6 +20,8 @@ from postroom.store.kernel.transaction import Transaction
 
 if TYPE_CHECKING:
     from postroom.room.reach import Loading
+
+    Reach = Callable[[Transaction], Loading | None]
 
 
 @dataclass(frozen=True)
@@ -45,18 +47,19 @@ class Sources:
         for part in self.parts:
             part.check(store, alone=self.alone)
 
-    def load(self, store: Store, terms: Terms, reach: Loading | None = None) -> Loaded:
-        """Load everything in one transaction; ``reach`` checks the rights of whoever loads."""
+    def load(self, store: Store, terms: Terms, reach: Reach | None = None) -> Loaded:
+        """Load everything in one transaction; ``reach`` gives the check of the rights of whoever loads."""
         loads = [part.prepare(store, terms) for part in self.parts]
 
         def work(tx: Transaction) -> Loaded:
             tx.session.take_time()  # programs are compiled and indexes are filled here
             tx.definitions.lock()
-            if reach is not None:
-                reach.begin(tx)
+            guard = None if reach is None else reach(tx)
+            if guard is not None:
+                guard.begin(tx)
             loaded = _written(tx, loads)
-            if reach is not None:
-                reach.check(tx)
+            if guard is not None:
+                guard.check(tx)
             return loaded
 
         loaded = store.transact("load", work)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from postroom.engine.runner import Runner
     from postroom.engine.senders import Senders
     from postroom.engine.steps.stage import Stage
-    from postroom.flows.graph.meta import By
+    from postroom.flows.graph.by import By
     from postroom.flows.graph.versions import RoomGraphs
     from postroom.gateways.incoming import Incoming
     from postroom.gateways.transport import Transport
@@ -108,7 +108,7 @@ class Parts:
 
     @Once
     def by(self) -> By:
-        from postroom.flows.graph.meta import By
+        from postroom.flows.graph.by import By
 
         return By(self.actor, self.broker)
 
@@ -309,7 +309,7 @@ class Parts:
 
     def share(self, others: Parts) -> None:
         """Share another user's objects on the same store, as an authenticated user."""
-        from postroom.flows.graph.meta import By
+        from postroom.flows.graph.by import By
 
         for name in ("programs", "room_graphs", "network", "monitor", "procedures", "interpreter", "counter_stage"):
             vars(self)[name] = getattr(others, name)

@@ -6,12 +6,9 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from postroom.errors import ArgumentInvalid
-from postroom.exchange.bulk import SentFile, send_file
-from postroom.exchange.message_files import Options
-from postroom.exchange.message_writer import MessageFile, export_messages
 from postroom.model.arguments import check_methods
 from postroom.model.body import Format
 from postroom.model.message import (
@@ -25,7 +22,6 @@ from postroom.model.message import (
 )
 from postroom.model.moment import to_microseconds
 from postroom.model.progress import OnProgress
-from postroom.model.tables import Table, table_of_messages
 from postroom.queues.browsing import browse
 from postroom.queues.holding import Password
 from postroom.queues.leases.leased import Leased
@@ -43,6 +39,11 @@ from postroom.room.parts import RoomPart
 from postroom.room.paths import path_of
 from postroom.store.kernel.queues import Hold
 from postroom.store.tables.sources import Source
+
+if TYPE_CHECKING:
+    from postroom.exchange.bulk import SentFile
+    from postroom.exchange.message_writer import MessageFile
+    from postroom.model.tables import Table
 
 
 class RoomQueues(RoomPart):
@@ -188,6 +189,9 @@ class RoomQueues(RoomPart):
         later rows were corrected or added: sent rows are recognised by content. Another ``idempotency_key`` sends the
         same rows again. With ``messages`` a row is a whole message, as ``export`` writes it.
         """
+        from postroom.exchange.bulk import send_file
+        from postroom.exchange.message_files import Options
+
         declared = None if format is None else format_of(format)
         options = Options(declared, type, given_properties(properties) if properties else NO_PROPERTIES, messages)
         if idempotency_key:
@@ -216,6 +220,8 @@ class RoomQueues(RoomPart):
 
         They stay in the queue. With ``processed``, those that were received are written instead.
         """
+        from postroom.exchange.message_writer import export_messages
+
         names = said(queue)
         listing = self.history(*names) if processed else self.peek(*names)
         counts = self.count(*names).queues
@@ -228,6 +234,8 @@ class RoomQueues(RoomPart):
         If all are JSON objects, their members are columns; else there is a column ``body``. With ``processed``, those
         that were received.
         """
+        from postroom.model.tables import table_of_messages
+
         return table_of_messages(" ".join(queue), self.history(*queue) if processed else self.peek(*queue))
 
     def distribute(

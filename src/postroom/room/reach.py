@@ -5,18 +5,17 @@ The check runs inside the load's transaction, so a refused load leaves nothing b
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
 from typing import NamedTuple
 
 from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.errors import RightMissing
 from postroom.flows.loading import FlowLanguage
+from postroom.model.rights import EVERYTHING, OPERATE
 from postroom.queues.tree import hierarchy
 from postroom.queues.tree.loading import QueueLanguage
 from postroom.room.catalog import CatalogEntry, catalog
-from postroom.room.identity import EVERYTHING, OPERATE, Identity, identity_of
+from postroom.room.identity import Identity, identity_of
 from postroom.room.parts import Parts
 from postroom.rules.inspection import Explanation, explain
 from postroom.rules.language.definitions import (
@@ -43,7 +42,6 @@ _SUFFIXES = tuple(
     for suffix in (language.suffix, *language.others)
 )
 _GATEWAYS = ("incomingGateway", "outgoingGateway")
-_acting = threading.local()
 #: Kinds of definitions that act by themselves, with the rights of whoever has loaded them.
 BOUND = ("rule", "arc", "procedure", "counter")
 
@@ -65,23 +63,6 @@ class Owned(NamedTuple):
     by: str
     version: int
     domain: str | None = None  # of what flow graphs consist of
-
-
-@contextmanager
-def acting_with(identity: Identity) -> Iterator[None]:
-    """In this block, what the thread loads belongs to a user and acts with the user's rights."""
-    before = getattr(_acting, "identity", None)
-    _acting.identity = identity
-    try:
-        yield
-    finally:
-        _acting.identity = before
-
-
-def whoever_acts() -> Identity | None:
-    """The loading user; None for a program with direct access to the room, which may do everything."""
-    identity: Identity | None = getattr(_acting, "identity", None)
-    return identity
 
 
 def owned(tx: Transaction) -> list[Owned]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from postroom.errors import ArgumentInvalid, PrincipalRefused, TypeUnknown
 from postroom.limits import INT_MAX, WAITING_MAX
 from postroom.model.message import Message
+from postroom.room.identity import whoever_acts
 from postroom.room.parts import RoomPart, spark_session
 from postroom.stations.counters import definitions as counters
 from postroom.stations.places.network import CONTROL, NodeShown
@@ -139,13 +140,14 @@ class RoomStations(RoomPart):
 
     def _switched(self, what: str, name: str, change: Callable[[Transaction], Result]) -> Result:
         """Change a definition that the user owns; an operator may change any."""
-        from postroom.room.reach import refuse_others, whoever_acts  # they know every language
-
         identity = whoever_acts()
 
         def work(tx: Transaction) -> Result:
             tx.definitions.lock()
-            refuse_others(tx, identity, what, name)
+            if identity is not None:
+                from postroom.room.reach import refuse_others  # it knows every language
+
+                refuse_others(tx, identity, what, name)
             return change(tx)
 
         return self._parts.store.transact("switch", work)

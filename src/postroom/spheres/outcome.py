@@ -85,11 +85,23 @@ def begin_commit(tx: Transaction, id: str, ends: int, shares: Sequence[Share]) -
     return fulfilled(tx, id)
 
 
+def commit_at_once(tx: Transaction, id: str, ends: int, access: QueueAccess) -> bool:
+    """The whole commit; False, and nothing happens, if others must wait."""
+    require_state(tx, id, ACTIVE)
+    return fulfilled(tx, id) and begin_commit(tx, id, ends, ()) and conclude(tx, id, access)
+
+
 def begin_abort(tx: Transaction, id: str, reason: str) -> str:
     """Decide that a sphere fails, unless it is decided; returns its previous state."""
     token = locked(tx, id)
     fail(tx, token, reason)
     return token.state
+
+
+def abort_at_once(tx: Transaction, id: str, reason: str, access: QueueAccess) -> tuple[str, bool]:
+    """The same, and what can be undone now is undone; False if something is left or has to be asked at other nodes."""
+    state = begin_abort(tx, id, reason)
+    return state, not tx.spheres.nodes(id) and _compensated(tx, id, access, {}) is not False
 
 
 def undo(store: Store, id: str, access: QueueAccess, actor: str | None = None) -> bool | None:

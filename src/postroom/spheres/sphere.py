@@ -66,17 +66,9 @@ class Sphere(Acting):
         """Commit: wait for the conditions, prepare all participants, then make everything final; else abort."""
         if self._lost:
             raise SphereAborted(sphere=self.id, reason="an abort of it has begun")
-        shares = self._shares()
-        ends = monotonic() + self._within
         try:
-            moment = in_microseconds(self._within)
-            met = self._store.transact(
-                "sphere-committing", lambda tx: outcome.begin_commit(tx, self.id, tx.now + moment, shares)
-            )
-            if not met:
-                self._fulfil(ends)
-            self._prepare()
-            self._conclude(ends)
+            if not self._commit_at_once():
+                self._commit_in_steps()
         except BaseException as error:
             self._fail(error)
             raise
@@ -87,7 +79,7 @@ class Sphere(Acting):
         """Abort: undo everything that was sent. Compensations whose queue accepts nothing now are retried later."""
         check_reason(reason)
         try:
-            state = self._store.transact("sphere-aborting", lambda tx: outcome.begin_abort(tx, self.id, reason))
+            state, undone = self._begin_abort(reason)
         except BaseException:
             self._lose()
             raise
@@ -95,7 +87,7 @@ class Sphere(Acting):
             raise SphereOver(sphere=self.id, state=state, reason="")
         self._roll_back()
         self._end()
-        if state != ABORTED:
+        if state != ABORTED and not undone:
             outcome.undo(self._store, self.id, self._access)
 
     def __enter__(self) -> Sphere:
@@ -111,7 +103,46 @@ class Sphere(Acting):
             return
         self._abort_for(error, reason_of(error))
 
+    def _begin_abort(self, reason: str) -> tuple[str, bool]:
+        """The state before, and whether everything was undone in the same commit: databases are rolled back first."""
+        if not self._participants:
+            try:
+                return self._store.transact(
+                    "sphere-aborting", lambda tx: outcome.abort_at_once(tx, self.id, reason, self._access)
+                )
+            except StoreBusy:  # of a queue; the decision needs none
+                pass
+        return self._store.transact("sphere-aborting", lambda tx: outcome.begin_abort(tx, self.id, reason)), False
+
     # --- commit, in its parts ---
+
+    def _commit_at_once(self) -> bool:
+        """One commit, if there is no database to prepare, nobody to wait for, and no queue that refuses."""
+        if self._participants:
+            return False
+        moment = in_microseconds(self._within)
+        try:
+            return self._store.transact(
+                "sphere-committing", lambda tx: outcome.commit_at_once(tx, self.id, tx.now + moment, self._access)
+            )
+        except SphereOver:
+            raise
+        except PostroomError as refusal:
+            if isinstance(refusal, StoreError) and not isinstance(refusal, StoreBusy):
+                raise
+            return False
+
+    def _commit_in_steps(self) -> None:
+        shares = self._shares()
+        ends = monotonic() + self._within
+        moment = in_microseconds(self._within)
+        met = self._store.transact(
+            "sphere-committing", lambda tx: outcome.begin_commit(tx, self.id, tx.now + moment, shares)
+        )
+        if not met:
+            self._fulfil(ends)
+        self._prepare()
+        self._conclude(ends)
 
     def _fulfil(self, ends: float) -> None:
         """Wait until the conditions are met."""

@@ -27,7 +27,7 @@ class FormLanguage:
     others = ()
     defines = "types, procedures, counters"
 
-    def __init__(self, network: Network | None, interpreter: Interpreter | None) -> None:
+    def __init__(self, network: Network | None = None, interpreter: Interpreter | None = None) -> None:
         self._network = network
         self._interpreter = interpreter
 

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from postroom.errors import EventInvalid, FlowInvalid
-from postroom.flows.graph.meta import Action, By, arc_of, arc_said, body_of, read
+from postroom.flows.graph.by import By
+from postroom.flows.graph.meta import Action, arc_of, arc_said, body_of, read
 from postroom.flows.language.definitions import Arc
 from postroom.flows.language.reader import parse
 from postroom.model.definitions import Position

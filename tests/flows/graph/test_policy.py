@@ -8,8 +8,8 @@ import pytest
 
 import postroom
 from postroom.errors import NotAllowed, PrincipalRefused
+from postroom.flows.graph.by import By
 from postroom.flows.graph.graph import Graph
-from postroom.flows.graph.meta import By
 from postroom.flows.graph.policy import allowed, prove, require
 from postroom.flows.language.reader import parse
 

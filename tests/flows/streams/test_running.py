@@ -180,3 +180,18 @@ arc counts : In -> Counts collapse [s: s] by s => [s: s, n: count()]
     assert sum("there is no value" in each for each in said) == 1
     assert sum("it is not UTF-8" in each and "4" in each for each in said) == 1
     assert streaming.stream(until_idle=True)[0].batches == 0
+
+
+def test_queries_of_others_in_the_same_session_are_as_before(
+    streaming: Postroom, folders: Folders, spark: SparkSession, tmp_path: Path
+) -> None:
+    load(streaming, tmp_path)
+    folders.put("in", [{"n": 1}])
+    streaming.stream(until_idle=True)
+    events = spark.readStream.schema("n long").json(str(folders.root / "in"))
+    place = tmp_path / "theirs"
+    writer = events.writeStream.option("checkpointLocation", str(place / "checkpoint")).option("path", str(place))
+    query = writer.format("json").trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert query.exception() is None
+    assert [line for file in place.glob("*.json") for line in file.read_text().splitlines()] == ['{"n":1}']

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import postroom
 from postroom.interfaces.cli import main
@@ -21,6 +22,14 @@ def test_the_program_starts_without_what_takes_long_to_load() -> None:
     script = f"import sys, postroom.interfaces.cli.main\nprint(sorted({SLOW | ROOM} & sys.modules.keys()))"
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert told.stdout == "[]\n", "import it in the function that needs it"
+
+
+def test_the_help_of_all_commands_loads_no_room() -> None:
+    script = "import sys\nfrom postroom.interfaces.cli import main\nsys.argv[1:] = ['--help']\n"
+    script += "try:\n    main.main()\nexcept SystemExit as end:\n    print(end.code)\n"
+    script += f"print(sorted({SLOW | ROOM} & sys.modules.keys()))"
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert told.stdout.endswith("\n0\n[]\n"), "a module of commands imports it in the function that needs it"
 
 
 def test_every_public_name_is_there_when_it_is_asked_for() -> None:
@@ -102,6 +111,35 @@ def test_a_load_needs_nothing_of_what_tries_definitions_on_history(tmp_path: Pat
     assert subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout == "[]\n"
 
 
+@pytest.mark.parametrize(
+    ("file", "others"),
+    [
+        ("p.demaq", ("postroom.flows.language", "postroom.stations.procedures")),
+        ("g.flow", ("postroom.rules", "postroom.stations.procedures")),
+        ("o.form", ("postroom.rules.compilation", "postroom.rules.evaluation", "postroom.flows.language")),
+        ("t.qdl", ("postroom.rules.compilation", "postroom.flows.language", "postroom.stations.procedures")),
+    ],
+)
+def test_a_load_of_one_language_loads_no_other(file: str, others: tuple[str, ...], tmp_path: Path) -> None:
+    """Also where the room has definitions in all of them."""
+    texts = {
+        "p.demaq": "create queue a kind basic mode persistent create queue b kind basic mode persistent\n"
+        "create rule r for a if (/x) then do enqueue <y/> into b",
+        "g.flow": "domain d space S : [n: int]",
+        "o.form": "type ORDER\n| No: ____ |\nfield No string required\n",
+        "t.qdl": "01 INPUT-QUEUE (t)\n99\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    with postroom.open(tmp_path / "room.db") as room:
+        room.load(*(tmp_path / name for name in texts))
+    script = "import sys, postroom\nwith postroom.open(sys.argv[1]) as room:\n    room.load(sys.argv[2])\n"
+    script += "print([name for name in sys.modules if name.startswith('postroom.')])"
+    command = [sys.executable, "-c", script, str(tmp_path / "room.db"), str(tmp_path / file)]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert [name for name in ast.literal_eval(told.stdout) if name.startswith(others)] == []
+
+
 def test_the_version_is_told_without_any_command() -> None:
     script = "import sys\nfrom postroom.interfaces.cli import main\nsys.argv[1:] = ['--version']\n"
     script += "try:\n    main.main()\nexcept SystemExit as end:\n    print(end.code)\n"
@@ -130,3 +168,29 @@ def test_only_the_command_that_is_called_is_prepared(words: str, commands: list[
     prepared = [command.name for command in needed.registered_commands]
     prepared += [group.name for group in needed.registered_groups]
     assert prepared == commands if commands else len(prepared) > 80
+
+
+def test_the_help_of_the_program_is_the_same_with_commands_that_are_only_listed() -> None:
+    shown = [CliRunner().invoke(app, ["--help"], prog_name="postroom") for app in (main.program(), main.listing())]
+    assert [each.exit_code for each in shown] == [0, 0]
+    assert shown[0].output == shown[1].output
+    refused = [CliRunner().invoke(app, ["sned", "q"]) for app in (main.program(), main.listing())]
+    assert "Did you mean 'send'" in refused[0].output
+    assert refused[0].output == refused[1].output
+
+
+@pytest.mark.parametrize(
+    ("words", "listed"),
+    [
+        ("", True),
+        ("--help", True),
+        ("sned q", True),
+        ("--room r.db -h", True),
+        ("help send", False),
+        ("send -h", False),
+    ],
+)
+def test_commands_are_only_listed_if_no_word_names_one(words: str, listed: bool) -> None:
+    functions = [command.callback for command in main._for(words.split()).registered_commands]
+    assert [each is main._listed for each in functions] == [listed] * len(functions)
+    assert len(functions) > 50 if listed else functions

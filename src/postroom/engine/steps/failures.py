@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from html import unescape
 
 from postroom.engine.steps.effects import Document, Enqueue
 from postroom.errors import PostroomError
@@ -61,6 +60,8 @@ def told(body: str) -> tuple[str, str]:
     """The error class and text of an error message."""
     match = _SAID.search(body)
     assert match is not None, "an error message says what it is about first"
+    from html import unescape  # its table of names takes long to load
+
     kind, code, description = map(unescape, match.groups())
     return kind, f"{code}: {description}"
 

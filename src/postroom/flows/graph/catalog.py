@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from postroom.errors import CollectionUnknown, NameTaken
 from postroom.flows.graph import checks
+from postroom.flows.graph.by import By
 from postroom.flows.graph.changes import changed, without_domains
-from postroom.flows.graph.meta import By
 from postroom.flows.graph.streamed import gateway_problems
 from postroom.flows.graph.versions import CLIENT, Kept, RoomGraph, RoomGraphs, kept_from
 from postroom.flows.language.definitions import Arc, Domain, Space, Statement, Table

@@ -10,7 +10,8 @@ from postroom.engine.steps.attempts import IN_ORDER, check_reader
 from postroom.engine.steps.failures import error_queue
 from postroom.errors import EventsOnTheWay, NameInvalid, NameTaken, QueueInUse
 from postroom.flows.graph import checks
-from postroom.flows.graph.meta import Action, By, arc_said, body_of
+from postroom.flows.graph.by import By
+from postroom.flows.graph.meta import Action, arc_said, body_of
 from postroom.flows.graph.versions import (
     FILE,
     KIND,

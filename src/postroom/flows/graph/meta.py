@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from postroom.flows.graph.by import By
 from postroom.flows.language import patterns
 from postroom.flows.language.definitions import Arc, Does, Merge, Select, Stateful, Transform
 from postroom.flows.language.reader import read_collapse, read_transform
@@ -39,15 +40,6 @@ META_TYPE: Type = parse(
 assert isinstance(META_TYPE, Tuple)
 ACTION_TYPE = META_TYPE.fields[2].type
 assert isinstance(ACTION_TYPE, Union)
-
-
-@dataclass(frozen=True, slots=True)
-class By:
-    """The principal that acts, and at which broker. ``proven``: the password was checked."""
-
-    principal: str
-    broker: str
-    proven: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from postroom.errors import NotAllowed, PrincipalRefused
+from postroom.flows.graph.by import By
 from postroom.flows.graph.graph import Graph
-from postroom.flows.graph.meta import By
 from postroom.flows.language.definitions import EVERYONE, SUBSCRIBE
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.registry import KIND

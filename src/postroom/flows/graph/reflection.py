@@ -8,8 +8,9 @@ from typing import Any
 
 from postroom.errors import EventRefused
 from postroom.flows.graph import policy
+from postroom.flows.graph.by import By
 from postroom.flows.graph.changes import changed, with_statements, without
-from postroom.flows.graph.meta import Action, By, arc_of, body_of, read
+from postroom.flows.graph.meta import Action, arc_of, body_of, read
 from postroom.flows.graph.versions import EVENT, Kept, RoomGraph, key_of, meta_of
 from postroom.flows.language.definitions import Space
 from postroom.flows.language.reader import parse

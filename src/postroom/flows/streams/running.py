@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -78,7 +79,6 @@ class StreamRun:
 
     def run(self, spark: SparkSession) -> StreamTotals:
         """Run until stopped, or until all available input has been read."""
-        spark.conf.set(SOURCE_EVOLUTION, "true")
         with self._hold.held(self._fail):
             self._hold.open(restart=self._settings.restart)
             while not self._stop.is_set():
@@ -114,18 +114,11 @@ class StreamRun:
         """Run one query; True if the sources have changed and another query must follow."""
         self._hold.follow([space.name for space in spaces])
         self._check(spark, graph, spaces, endpoints)
-        writer = reduce(DataFrame.unionByName, [self._source(spark, space, endpoints) for space in spaces]).writeStream
-        writer = writer.queryName(f"postroom {self._hold.name} {secrets.token_hex(4)}")
-        writer = writer.option("checkpointLocation", str(self._hold.folder / "spark"))
         self._halt = False
-        if self._settings.until_idle:
-            writer = writer.trigger(availableNow=True)
-        else:
-            writer = writer.trigger(processingTime=f"{int(self._settings.every * 1000)} milliseconds")
-        try:
-            query = writer.foreachBatch(self._batch).start()
-        except PySparkException as error:
-            raise self._failed(one_line(error)) from error
+        with _sources_have_names(spark):
+            query = self._started(
+                reduce(DataFrame.unionByName, [self._source(spark, one, endpoints) for one in spaces])
+            )
         changed = False
         while query.isActive and not self._stop.is_set() and not changed:
             try:
@@ -135,6 +128,18 @@ class StreamRun:
             changed = self._spaces(self._now()[0]) != list(spaces)
         self._end(query)
         return changed and self._failure is None
+
+    def _started(self, events: DataFrame) -> Any:
+        writer = events.writeStream.queryName(f"postroom {self._hold.name} {secrets.token_hex(4)}")
+        writer = writer.option("checkpointLocation", str(self._hold.folder / "spark"))
+        if self._settings.until_idle:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{int(self._settings.every * 1000)} milliseconds")
+        try:
+            return writer.foreachBatch(self._batch).start()
+        except PySparkException as error:
+            raise self._failed(one_line(error)) from error
 
     def _end(self, query: Any) -> None:
         """Wait for the current batch and end the query; no other batch is started."""
@@ -212,3 +217,14 @@ class StreamRun:
         options = {"kafka.bootstrap.servers": endpoint.settings["brokers"], "topic": sink.path}
         frame = spark.createDataFrame([(line,) for line in lines], "value string")
         frame.write.format(KAFKA).options(**options, **self._settings.options(endpoint)).mode("append").save()
+
+
+@contextmanager
+def _sources_have_names(spark: SparkSession) -> Iterator[None]:
+    """Only while a query is made, which keeps its settings: others in this session have sources without names."""
+    before = spark.conf.get(SOURCE_EVOLUTION)
+    spark.conf.set(SOURCE_EVOLUTION, "true")
+    try:
+        yield
+    finally:
+        spark.conf.set(SOURCE_EVOLUTION, str(before))

@@ -12,7 +12,7 @@ from postroom.interfaces.cli import flows, output
 from postroom.interfaces.cli.context import Commands, argument, opened, option, settings
 from postroom.limits import SECRET_CHARS_MAX
 from postroom.model.paths import text_of
-from postroom.room.identity import EVERYTHING, VERBS
+from postroom.model.rights import EVERYTHING, VERBS
 
 if TYPE_CHECKING:
     from postroom.room import Postroom

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
+from types import ModuleType
 from typing import Annotated
 
 import typer
@@ -107,6 +108,32 @@ def postroom(
 def program(word: str = "") -> typer.Typer:
     """The program with one command or group; with all of them if ``word`` is none, or for the version."""
     whole = (word not in _MODULE and word != _NOTHING) or "_POSTROOM_COMPLETE" in os.environ
+    app = _empty()
+    for name in _MODULE if whole else {word} - {_NOTHING}:
+        if name in GROUPS:
+            app.add_typer(_group(name), name=name)
+        else:
+            app.command(name)(_verb(name))
+    return app
+
+
+def listing() -> typer.Typer:
+    """The program as its own help shows it: every command by its words, and none that can be run.
+
+    Options of all commands take most of half a second to prepare.
+    """
+    app = _empty()
+    for name in _MODULE:
+        about = _group(name).info.help if name in GROUPS else _verb(name).__doc__
+        typer.Typer.command(app, name, help=str(about))(_listed)
+    return app
+
+
+def _listed() -> None:
+    raise AssertionError("a command that is only listed was run")
+
+
+def _empty() -> typer.Typer:
     app = Commands(
         name="postroom",
         cls=Panels,
@@ -114,14 +141,31 @@ def program(word: str = "") -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
     app.callback(invoke_without_command=False)(postroom)
-    for name in _MODULE if whole else {word} - {_NOTHING}:
-        module = import_module(f"postroom.interfaces.cli.{_MODULE[name]}")
-        if name in GROUPS:
-            app.add_typer(getattr(module, f"{name}_app"), name=name)
-        else:
-            verb = name.replace("-", "_")
-            app.command(name)(getattr(module, verb if hasattr(module, verb) else f"{verb}_"))  # some are Python's
     return app
+
+
+def _group(name: str) -> typer.Typer:
+    group: typer.Typer = getattr(_module(name), f"{name}_app")
+    return group
+
+
+def _verb(name: str) -> Callable[..., None]:
+    module, verb = _module(name), name.replace("-", "_")
+    function: Callable[..., None] = getattr(module, verb if hasattr(module, verb) else f"{verb}_")  # some are Python's
+    return function
+
+
+def _module(name: str) -> ModuleType:
+    return import_module(f"postroom.interfaces.cli.{_MODULE[name]}")
+
+
+def _for(words: Sequence[str]) -> typer.Typer:
+    """What these words of a command line need."""
+    if list(words) == [_NOTHING]:
+        return program(_NOTHING)
+    if not any(word in _MODULE for word in words) and "_POSTROOM_COMPLETE" not in os.environ:
+        return listing()
+    return program(_called(words))
 
 
 def _called(words: Sequence[str]) -> str:
@@ -142,7 +186,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")  # a narrow terminal must not cost anyone a message
     try:
         try:
-            program(_NOTHING if sys.argv[1:] == [_NOTHING] else _called(sys.argv[1:]))()
+            _for(sys.argv[1:])()
         finally:
             if sys.stdout is not None:
                 sys.stdout.flush()  # here, where a failure can still be told

@@ -12,10 +12,11 @@ from postroom.errors import ArgumentInvalid, TokenRefused
 from postroom.interfaces.http.contract.operation import ANY, Need, Operation
 from postroom.limits import IDENTITIES_KNOWN_MAX
 from postroom.model.place import place_of
+from postroom.model.rights import EVERYTHING, VERBS
 from postroom.queues import redriving
 from postroom.queues.tree.addressing import said
 from postroom.room import Postroom
-from postroom.room.identity import EVERYTHING, VERBS, Identity
+from postroom.room.identity import Identity
 from postroom.spheres.sending import Compensation
 from postroom.store.kernel.owner import process_token
 from postroom.store.tables.schedules import Schedule

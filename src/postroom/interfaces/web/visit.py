@@ -21,7 +21,7 @@ from postroom.limits import DESK_ROWS
 from postroom.model.message import Message
 from postroom.model.progress import OnProgress
 from postroom.room import Postroom
-from postroom.room.reach import acting_with
+from postroom.room.identity import acting_with
 from postroom.stations.station import Station
 
 Scope = Mapping[str, Any]

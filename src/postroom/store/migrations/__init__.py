@@ -6,7 +6,9 @@ edited; a change is a new number.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
+from typing import overload
 
 from postroom.store.kernel.statement import postgres_words
 
@@ -16,10 +18,29 @@ _NAMES = """
     deliveries side_by_side access gateways terminals leases_shared selectors web_services arc_states
     selecting_on_demand bindings streams calm_queues answers kept_answers
 """.split()
-#: The migration with number n stands at index n - 1.
-MIGRATIONS: tuple[tuple[str, ...], ...] = tuple(
-    import_module(f"postroom.store.migrations.m{number:04}_{name}").STATEMENTS for number, name in enumerate(_NAMES, 1)
-)
+
+
+class _Migrations(Sequence[tuple[str, ...]]):
+    """The migration with number n stands at index n - 1. One is imported when it is asked for: most rooms lack none."""
+
+    def __len__(self) -> int:
+        return len(_NAMES)
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[str, ...]: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[tuple[str, ...], ...]: ...
+    def __getitem__(self, place: int | slice) -> tuple[str, ...] | tuple[tuple[str, ...], ...]:
+        numbers = range(1, len(_NAMES) + 1)[place]
+        return tuple(map(_statements, numbers)) if isinstance(numbers, range) else _statements(numbers)
+
+
+def _statements(number: int) -> tuple[str, ...]:
+    statements: tuple[str, ...] = import_module(f"{__name__}.m{number:04}_{_NAMES[number - 1]}").STATEMENTS
+    return statements
+
+
+MIGRATIONS = _Migrations()
 
 #: PostgreSQL: the migration that has the present text of each function in the database.
 IN_FORCE = {

@@ -19,7 +19,7 @@ from postroom.interfaces.http.contract.openapi import identifier
 from postroom.interfaces.http.contract.operation import ANY, Operation
 from postroom.interfaces.http.contract.operations import OPERATIONS, PARTS
 from postroom.interfaces.http.pace import Pace
-from postroom.room.identity import VERBS
+from postroom.model.rights import VERBS
 
 #: They take their time, or need a database, in tests of their own.
 ELSEWHERE = ("station.sql", "spheres.compensate", "spheres.settle_database")

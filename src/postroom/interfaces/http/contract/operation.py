@@ -25,7 +25,7 @@ from postroom.interfaces.http.contract.kinds import (
     may_be_none,
 )
 from postroom.model.arguments import parameter_types
-from postroom.room.identity import VERBS
+from postroom.model.rights import VERBS
 
 #: What a path names besides arguments of the verb: the object whose verb it is.
 PLACES: dict[str, Kind] = {"station": TEXT, "sphere": TEXT, "lease": NUMBER}

@@ -23,7 +23,7 @@ from postroom.queues.leases.leased import Leased, LeasedMessage
 from postroom.queues.leases.tracing import TRACE
 from postroom.queues.sending import Posting
 from postroom.room import Postroom
-from postroom.room.reach import acting_with
+from postroom.room.identity import acting_with
 
 #: Of a send that goes the long way, alone in its commit.
 WISHES = frozenset({"source", "priority", "delay", "at", "expires", "reply_to", "correlation", "wait"})

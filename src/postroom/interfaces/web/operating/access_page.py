@@ -10,7 +10,7 @@ from postroom.interfaces.web.page import Again, Goto, Page
 from postroom.interfaces.web.rendering import moment
 from postroom.interfaces.web.visit import Visit
 from postroom.model.moment import to_datetime
-from postroom.room.identity import VERBS
+from postroom.model.rights import VERBS
 
 PATH = "/access"
 
