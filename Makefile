@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
 CLASSES := $(VENV)/spark.jsa
 # On a terminal it shows what it is at. Whatever it installs has its hash in the lock, also the tool that builds PySpark.
+# The lock is the whole of it: pip chooses nothing, and says at the end if something is missing.
 PIP = quiet=; test -t 1 || quiet=--quiet; $(BIN)/python -m pip install $$quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -21,7 +22,8 @@ $(STAMP): pyproject.toml requirements.lock
 	@$(PYTHON) -m venv $(VENV)
 	@sed -n '/^setuptools==/,/[^\\]$$/p' requirements.lock > $(VENV)/setuptools.lock
 	@$(PIP) --require-hashes --requirement $(VENV)/setuptools.lock
-	@$(PIP) --require-hashes --use-pep517 --no-build-isolation --requirement requirements.lock
+	@$(PIP) --require-hashes --no-deps --use-pep517 --no-build-isolation --requirement requirements.lock
+	@$(BIN)/python -m pip check
 	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)
 	@echo "$(VENV) is set up"
