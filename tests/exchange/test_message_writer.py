@@ -40,8 +40,9 @@ def test_csv_and_parquet_have_the_same(room: Postroom, tmp_path: Path, monkeypat
     assert room.count("q").queues[0].unprocessed == 2, "they stay"
     with pytest.raises(ArgumentInvalid, match="exists"):
         room.queues.export("q", tmp_path / "q.csv")
-    with pytest.raises(ArgumentInvalid, match=r"\.jsonl, \.csv or \.parquet"):
-        room.queues.export("q", tmp_path / "q.txt")
+    for name in ("q.txt", "q.xlsx", "q"):
+        with pytest.raises(ArgumentInvalid, match=r"written as \.jsonl, \.csv or \.parquet$"):
+            room.queues.export("q", tmp_path / name)
 
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"))

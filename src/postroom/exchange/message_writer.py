@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from postroom.errors import ArgumentInvalid
-from postroom.exchange.message_files import file_kind
 from postroom.exchange.output_file import making, refuse_existing, written_whole
 from postroom.limits import BULK_BYTES, BULK_MESSAGES, PAGE_ROWS
 from postroom.model.body import Format
@@ -21,6 +20,7 @@ from postroom.model.progress import OnProgress
 
 #: In CSV and Parquet; the body is as it was sent.
 COLUMNS = ("key", "queue", "type", "format", "created", "processed", "cause", "properties", "body")
+_KINDS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
 _Row = tuple[str, str, str | None, str, str, str | None, str | None, str, str]
 
 
@@ -60,9 +60,9 @@ def export_messages(
     messages: Iterable[Message], total: int, file: Path, *, replace: bool = False, progress: OnProgress | None = None
 ) -> MessageFile:
     """Write messages into a file, which is there whole or not at all."""
-    kind = file_kind(file)
-    if kind == "lines":
-        raise ArgumentInvalid(argument="file", why=f"messages are written as .jsonl, .csv or .parquet, not {file}")
+    kind = _KINDS.get(file.suffix.lower())
+    if kind is None:
+        raise ArgumentInvalid(argument="file", why=f"{file}: messages are written as .jsonl, .csv or .parquet")
     refuse_existing(file, replace)
     counted = _Counted(messages, total, progress)
     if kind == "parquet":
