@@ -156,9 +156,9 @@ def _become(said: list[str], files: list[int]) -> None:
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
-    sys.stdin = sys.__stdin__ = os.fdopen(0, closefd=False)  # as Python opens them at its start
-    sys.stdout = sys.__stdout__ = os.fdopen(1, "w", closefd=False)
-    sys.stderr = sys.__stderr__ = os.fdopen(2, "w", closefd=False, buffering=1, errors="backslashreplace")
+    sys.stdin = os.fdopen(0, closefd=False)  # as Python opens them at its start
+    sys.stdout = os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", closefd=False, buffering=1, errors="backslashreplace")
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for number in map(int, ignored.split()):
         signal.signal(number, signal.SIG_IGN)
