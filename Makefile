@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
 CLASSES := $(VENV)/spark.jsa
-# On a terminal it shows what it is at.
+# On a terminal it shows what it is at. Whatever it installs has its hash in the lock, also the tool that builds PySpark.
+# The lock is the whole of it: pip chooses nothing, and says at the end if something is missing.
 PIP = quiet=; test -t 1 || quiet=--quiet; $(BIN)/python -m pip install $$quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -19,7 +20,10 @@ $(STAMP): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Postroom needs Python 3.11 or newer; say make PYTHON=/path/to/python3.11")'
 	@echo "setting up $(VENV): some minutes, once"
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) --requirement requirements.lock
+	@sed -n '/^setuptools==/,/[^\\]$$/p' requirements.lock > $(VENV)/setuptools.lock
+	@$(PIP) --require-hashes --requirement $(VENV)/setuptools.lock
+	@$(PIP) --require-hashes --no-deps --use-pep517 --no-build-isolation --requirement requirements.lock
+	@$(BIN)/python -m pip check
 	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)
 	@echo "$(VENV) is set up"
@@ -74,9 +78,12 @@ lock: ## Choose newer versions of what the project depends on
 	rm -rf $(VENV)/lock && $(PYTHON) -m venv $(VENV)/lock
 	$(VENV)/lock/bin/python -m pip install --quiet --upgrade '.[dev,bench]'
 	$(VENV)/lock/bin/python -m pip freeze --exclude postroom --all | grep -vE '^(pip|postroom)[ =@]' > requirements.lock
+	$(VENV)/lock/bin/python tools/lock.py
 	rm -rf $(VENV)/lock
 
-lock-run: $(STAMP) ## Write the run-time lock with hashes and the table of licences, from requirements.lock
+# It can not ask for a new set-up: that would need the hashes.
+lock-run: ## Write the hashes of requirements.lock, the run-time lock and the table of licences, after a pin was changed
+	@test -e $(STAMP) || $(MAKE) --no-print-directory setup
 	$(BIN)/python tools/lock.py
 
 release: $(STAMP) ## Make sdist, wheel, SBOM and checksums in dist/, the same bytes from the same commit

@@ -1,7 +1,7 @@
-"""Writes what is made of requirements.lock: the run-time lock with hashes, and the table of licences.
+"""Writes the hashes into requirements.lock, and what is made of it: the run-time lock and the table of licences.
 
 python tools/lock.py            write them, with hashes from the package index that pip uses
-python tools/lock.py --check    exit with 1 if the run-time lock or the table has other packages than they should
+python tools/lock.py --check    exit with 1 if a pin has no hash, or the others are not made of the pins
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 import sys
 import tomllib
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -27,12 +28,21 @@ NOTES = {
     "pm4py": "reads exported event logs in tests; Postroom does not import it",
 }
 HEAD = "# What Postroom needs to run, with hashes. Made from requirements.lock by: make lock-run\n"
+HEAD_OF_ALL = "# What developers and benchmarks need, too. Versions by: make lock; hashes by: make lock-run\n"
 
 
 def pins() -> dict[str, str]:
     """The version of each package, by its canonical name."""
-    lines = [line.partition("#")[0].strip().partition("==") for line in PINS.read_text().splitlines()]
-    return {canonicalize_name(name): version for name, _, version in lines if name}
+    return {name: version for name, (version, _) in entries(PINS).items()}
+
+
+def entries(file: Path) -> dict[str, tuple[str, list[str]]]:
+    """The version and the hashes of each package of a lock, by its canonical name. A lock as pip writes it has none."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for entry in re.findall(r"^[A-Za-z0-9].*(?:\n    .*)*", file.read_text(), re.MULTILINE):
+        name, _, rest = entry.partition("==")
+        found[canonicalize_name(name)] = (rest.split()[0], re.findall(r"--hash=sha256:([0-9a-f]{64})", rest))
+    return found
 
 
 def needed() -> list[str]:
@@ -108,19 +118,35 @@ def table(run: list[str]) -> str:
     return head + "\n".join(rows) + "\n"
 
 
+def lock(head: str, names: list[str], digests: dict[str, list[str]]) -> str:
+    """A lock of these packages, which pip can check."""
+    known = pins()
+    parts = [[f"{name}=={known[name]}", *(f"    --hash=sha256:{each}" for each in digests[name])] for name in names]
+    return "\n".join([head, *(" \\\n".join(part) for part in parts)]) + "\n"
+
+
+def problems(run: list[str]) -> list[str]:
+    """What is not as this program would write it."""
+    every = entries(PINS)
+    found = [f"{name} has no hash in {PINS.name}" for name, (_, digests) in every.items() if not digests]
+    if entries(RUN) != {name: every[name] for name in run}:
+        found.append(f"{RUN.name} is not made of {PINS.name}")
+    if dict(re.findall(r"^\| ([a-z0-9-]+) \| ([0-9]\S*) \|", TABLE.read_text(), re.MULTILINE)) != pins():
+        found.append(f"{TABLE.name} has other packages than {PINS.name}")
+    return found
+
+
 def main(check: bool) -> int:
-    known, run = pins(), [name for name in needed() if name in pins()]
+    known = pins()
+    run = [name for name in needed() if name in known]
     if check:
-        locked = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", RUN.read_text(), re.MULTILINE))
-        listed = dict(re.findall(r"^\| ([a-z0-9-]+) \| ([0-9]\S*) \|", TABLE.read_text(), re.MULTILINE))
-        good = locked == {name: known[name] for name in run} and listed == known
-        print("up to date" if good else "out of date: run make lock-run")
-        return 0 if good else 1
-    lines = [HEAD]
-    for name in run:
-        digests = [f"    --hash=sha256:{each}" for each in hashes(name, known[name])]
-        lines.append(" \\\n".join([f"{name}=={known[name]}", *digests]))
-    RUN.write_text("\n".join(lines) + "\n")
+        found = problems(run)
+        print("\n".join([*found, "out of date: run make lock-run"]) if found else "up to date")
+        return 1 if found else 0
+    with ThreadPoolExecutor(8) as pool:
+        digests = dict(zip(known, pool.map(hashes, known, known.values()), strict=True))
+    PINS.write_text(lock(HEAD_OF_ALL, sorted(known), digests))
+    RUN.write_text(lock(HEAD, run, digests))
     TABLE.write_text(table(run))
     return 0
 

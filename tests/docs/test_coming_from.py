@@ -40,7 +40,7 @@ def test_our_half_of_the_job_runs(page: Path, tmp_path: Path, monkeypatch: pytes
     compile(other, page.name, "exec")
     assert "assert" in text
     monkeypatch.chdir(tmp_path)
-    exec(compile(text, page.name, "exec"), {"__name__": "example"})
+    exec(compile(text, page.name, "exec"), {"__name__": "__main__"})
 
 
 @pytest.mark.parametrize("page", [DOCS / "coming-from.md", *PAGES], ids=lambda page: page.stem)

@@ -36,5 +36,5 @@ def test_every_option_is_one_of_serve(name: str) -> None:
 def test_the_image_copies_what_is_there_and_what_an_installation_needs() -> None:
     text = (DEPLOY / "Dockerfile").read_text()
     copied = [word for line in re.findall(r"^COPY (.*)$", text, re.MULTILINE) for word in line.split()[:-1]]
-    assert {"pyproject.toml", "requirements.lock", "src", "README.md", "LICENSE"} == set(copied)
+    assert {"pyproject.toml", "requirements-run.lock", "src", "README.md", "LICENSE"} == set(copied)
     assert all((DEPLOY.parent / each).exists() for each in copied)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import tempfile
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -11,11 +13,13 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from postroom.errors import ArgumentInvalid, FileLineInvalid, FileUnreadable
 from postroom.exchange import message_files
 from postroom.exchange.message_files import Options, drafts
-from postroom.model.body import Format
+from postroom.model.body import Format, json_text
 
 
 def rows(file: Path, **options: Any) -> list[tuple[int, str, str]]:
@@ -35,6 +39,21 @@ def test_a_row_of_csv_is_an_object(tmp_path: Path) -> None:
         (3, {"id": "17", "item": 'paper, "fine"\nwhite'}),
         (5, {"id": "18", "item": ""}),
     ]
+
+
+@given(st.lists(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0")), min_size=2, max_size=2)))
+def test_a_row_of_csv_is_written_as_any_json_is(made: list[list[str]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "a.csv"
+        with file.open("w", encoding="utf-8", newline="") as stream:
+            csv.writer(stream).writerows([["a", 'b "é"'], *made])
+        assert [body for _, _, body in rows(file)] == [json_text({"a": one, 'b "é"': two}) for one, two in made]
+
+
+def test_a_number_that_json_has_not_is_named_by_its_row(tmp_path: Path) -> None:
+    pyarrow.parquet.write_table(pyarrow.table({"n": [1.5, 2.5, float("nan")]}), tmp_path / "a.parquet")
+    with pytest.raises(FileLineInvalid, match="line 3: "):
+        rows(tmp_path / "a.parquet")
 
 
 def test_a_row_of_parquet_is_an_object_without_losing_digits(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -28,6 +29,45 @@ def test_everything_that_runs_has_hashes_and_none_of_it_is_a_tool_of_developers(
     assert len(pins) == lock.count("==") > 25
     assert {"apsw", "psycopg-binary", "pyspark", "saxonche"} <= set(pins)
     assert not {"pytest", "mypy", "ruff", "pm4py", "duckdb", "sphinx"} & set(pins)
+
+
+def test_everything_that_set_up_installs_has_hashes_and_no_address() -> None:
+    lock = (ROOT / "requirements.lock").read_text()
+    pins = re.findall(r"^([a-z0-9-]+)==\S+ \\\n    --hash=sha256:[0-9a-f]{64}", lock, re.MULTILINE)
+    assert len(pins) == lock.count("==") > 100
+    assert {"setuptools", "pyspark", "pytest", "mypy", "dbos"} <= set(pins)
+    assert "://" not in lock
+    installs = [line for line in (ROOT / "Makefile").read_text().splitlines() if "@$(PIP)" in line]
+    assert len(installs) == 3
+    assert all("--require-hashes" in line for line in installs if not line.endswith("--editable ."))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (r"^mypy==(\S+) \\\n(    --hash\S+(?: \\)?\n)+", r"mypy==\1\n", "mypy has no hash in requirements.lock"),
+        (r"^apsw==", "apsw==9", "requirements-run.lock is not made of requirements.lock"),
+        (
+            r"^apsw==(.*\n)    --hash=sha256:....",
+            r"apsw==\1    --hash=sha256:0000",
+            "requirements-run.lock is not made",
+        ),
+        (r"^ruff==", "ruff==9", "licences.md has other packages than requirements.lock"),
+    ],
+)
+def test_a_lock_that_was_changed_by_hand_is_out_of_date(tmp_path: Path, old: str, new: str, said: str) -> None:
+    for name in ("pyproject.toml", "requirements.lock", "requirements-run.lock", "tools", "docs/reference/licences.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, tmp_path / name)
+    lock = (tmp_path / "requirements.lock").read_text()
+    changed, times = re.subn(old, new, lock, count=1, flags=re.MULTILINE)
+    assert times == 1
+    (tmp_path / "requirements.lock").write_text(changed)
+    tool = str(tmp_path / "tools" / "lock.py")
+    ran = subprocess.run([sys.executable, tool, "--check"], capture_output=True, text=True)
+    assert ran.returncode == 1
+    assert said in ran.stdout
+    assert "make lock-run" in ran.stdout
 
 
 def test_licences_that_ask_for_more_are_only_where_the_page_says_so() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import time
 from typing import Any
 
@@ -29,7 +30,26 @@ def why(text: str) -> str:
     return str(caught.value.facts["why"])
 
 
+def json_problem(text: str) -> str | None:
+    """What Python's own reader finds."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return f"{error.msg} at line {error.lineno}, column {error.colno}"
+    check_body(text, Format.JSON)
+    return None
+
+
 # --- text --------------------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=200)
+@given(VALUES, st.text(" \t\r\n", max_size=2), st.text(" \t\r\n", max_size=2), st.text(" ,]}1x", max_size=3))
+def test_json_may_have_spaces_around_it_and_nothing_else(value: Any, before: str, after: str, more: str) -> None:
+    text = f"{before}{json_text(value)}{after}"
+    assert parse_json(text) == value
+    if problem := json_problem(text + more):
+        assert why(text + more) == problem
 
 
 @settings(deadline=None, max_examples=200)

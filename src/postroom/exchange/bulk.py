@@ -104,7 +104,7 @@ def _sent_before(file: Path, options: Options, identity: str, known: dict[int, s
     """How many messages of a file were sent before."""
     digest, begin = _digest(identity), 0
     for count, (_, draft) in enumerate(islice(drafts(file, options), max(known, default=0)), 1):
-        _add(digest, draft)
+        digest.update(_said(draft))
         if count in known and digest.hexdigest() in known[count]:
             begin = count
     return begin
@@ -113,23 +113,26 @@ def _sent_before(file: Path, options: Options, identity: str, known: dict[int, s
 def _batches(file: Path, options: Options, identity: str, begin: int) -> Iterator[_Batch]:
     digest, batch, size, count, place = _digest(identity), list[Draft](), 0, 0, 0
     for count, (_, draft) in enumerate(drafts(file, options), 1):
-        _add(digest, draft)
-        place += len(draft.body) + 1
         if count <= begin:
+            digest.update(_said(draft))
+            place += len(draft.body) + 1
             continue
         batch.append(draft)
         size += len(draft.body)
         if len(batch) >= BULK_MESSAGES or size >= BULK_BYTES:
+            digest.update(b"".join(map(_said, batch)))
+            place += size + len(batch)
             yield _Batch(count, place, digest.hexdigest(), batch)
             batch, size = [], 0
     if batch:
-        yield _Batch(count, place, digest.hexdigest(), batch)
+        digest.update(b"".join(map(_said, batch)))
+        yield _Batch(count, place + size + len(batch), digest.hexdigest(), batch)
 
 
 def _digest(identity: str) -> blake2b:
     return blake2b(identity.encode(), digest_size=16)
 
 
-def _add(digest: blake2b, draft: Draft) -> None:
+def _said(draft: Draft) -> bytes:
     body, form, type, properties = draft
-    digest.update(f"{len(body)}\0{form}\0{type or ''}\0{properties}\0{body}".encode())
+    return f"{len(body)}\0{form}\0{type or ''}\0{properties}\0{body}".encode()

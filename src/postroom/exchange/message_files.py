@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
+from operator import add
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -126,24 +128,33 @@ def _text_draft(text: str, options: Options) -> Draft:
     return Draft(text, form.value, options.type, options.properties)
 
 
-def _csv_rows(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
+#: A string as ``json_text`` writes it. A row of strings is put together of them in half of the time.
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def _csv_rows(file: Path) -> Iterator[tuple[int, str]]:
+    """Each row as the JSON text of an object."""
     with file.open(encoding="utf-8-sig", newline="") as stream:
         reader = csv.reader(stream, strict=True)
         try:
             names = next(reader, [])
             if len(set(names)) != len(names) or not all(names):
                 raise FileLineInvalid(file=str(file), line=1, why="the names of columns are not all different")
+            heads = [f"{_quoted(name)}:" for name in names]
             for row in filter(None, reader):
                 if len(row) != len(names):
                     why = f"it has {len(row)} values, and there are {len(names)} columns"
                     raise FileLineInvalid(file=str(file), line=reader.line_num, why=why)
-                yield reader.line_num, dict(zip(names, row, strict=True))
+                yield reader.line_num, f"{{{','.join(map(add, heads, map(_quoted, row)))}}}"
         except csv.Error as error:
             raise FileLineInvalid(file=str(file), line=reader.line_num, why=str(error)) from error
 
 
 def _row_draft(row: dict[str, Any], options: Options) -> Draft:
-    body = json_text(row)
+    return _object_draft(json_text(row), options)
+
+
+def _object_draft(body: str, options: Options) -> Draft:
     check_text(body)
     return Draft(body, "json", options.type, options.properties)
 
@@ -178,7 +189,7 @@ def _plain(value: Any) -> Any:
 
 _READERS: Mapping[str, tuple[Callable[[Path], Iterator[tuple[int, Any]]], Callable[[Any, Options], Draft]]] = {
     "jsonl": (_json_lines, _json_draft),
-    "csv": (_csv_rows, _row_draft),
+    "csv": (_csv_rows, _object_draft),
     "parquet": (_parquet_rows, _row_draft),
     "lines": (_lines, _text_draft),
 }

@@ -6,20 +6,22 @@ import csv
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from postroom.errors import ArgumentInvalid
-from postroom.exchange.message_files import file_kind
 from postroom.exchange.output_file import making, refuse_existing, written_whole
-from postroom.limits import PAGE_ROWS
-from postroom.model.message import Message
+from postroom.limits import BULK_BYTES, BULK_MESSAGES, PAGE_ROWS
+from postroom.model.body import Format
+from postroom.model.message import NO_PROPERTIES, Message
 from postroom.model.moment import to_iso
+from postroom.model.place import place_of
 from postroom.model.progress import OnProgress
 
 #: In CSV and Parquet; the body is as it was sent.
 COLUMNS = ("key", "queue", "type", "format", "created", "processed", "cause", "properties", "body")
+_KINDS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
+_Row = tuple[str, str, str | None, str, str, str | None, str | None, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +60,9 @@ def export_messages(
     messages: Iterable[Message], total: int, file: Path, *, replace: bool = False, progress: OnProgress | None = None
 ) -> MessageFile:
     """Write messages to a file. The file appears complete or not at all."""
-    kind = file_kind(file)
-    if kind == "lines":
-        raise ArgumentInvalid(argument="file", why=f"messages are written as .jsonl, .csv or .parquet, not {file}")
+    kind = _KINDS.get(file.suffix.lower())
+    if kind is None:
+        raise ArgumentInvalid(argument="file", why=f"{file}: messages are written as .jsonl, .csv or .parquet")
     refuse_existing(file, replace)
     counted = _Counted(messages, total, progress)
     if kind == "parquet":
@@ -73,16 +75,48 @@ def export_messages(
                 rows.writerow(COLUMNS)
                 rows.writerows(map(_row, counted))
             else:
-                for message in counted:
-                    stream.write(json.dumps(message.as_dict(), ensure_ascii=False) + "\n")
+                stream.writelines(map(_line, counted))
     return MessageFile(str(file), counted.sound, counted.damaged)
 
 
-def _row(message: Message) -> tuple[str | None, ...]:
-    properties = json.dumps(dict(message.properties), ensure_ascii=False)
+_text = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def _line(message: Message) -> str:
+    """A message as ``as_dict`` has it. JSON within a line stays as it was sent: that takes a third of the time."""
+    body = message.body
+    if message.format is not Format.JSON or message.blocked or "\n" in body or "\r" in body:
+        return f"{_text(message.as_dict())}\n"
+    key, _, type, form, created, processed, cause, properties, _ = _row(message)
+    return (
+        f'{{"key": "{key}", "queue": {_text(place_of(message.queue))}, "type": {_text_or_null(type)}, '
+        f'"format": "{form}", "body": {body}, "properties": {properties}, "created": "{created}", '
+        f'"processed": {_text_or_null(processed)}, "cause": {_text_or_null(cause)}}}\n'
+    )
+
+
+def _text_or_null(text: str | None) -> str:
+    return "null" if text is None else _text(text)
+
+
+def _row(message: Message) -> _Row:
     processed = None if message.processed is None else to_iso(message.processed)
-    about = (message.key, message.queue, message.type, message.format.value, to_iso(message.created), processed)
-    return (*about, message.cause, properties, message.body)
+    return (
+        message.key,
+        message.queue,
+        message.type,
+        message.format.value,
+        to_iso(message.created),
+        processed,
+        message.cause,
+        _properties(message),
+        message.body,
+    )
+
+
+def _properties(message: Message) -> str:
+    properties = message.properties
+    return _text(dict(properties)) if properties else NO_PROPERTIES
 
 
 def _parquet(part: Path, messages: Iterable[Message]) -> None:
@@ -90,8 +124,20 @@ def _parquet(part: Path, messages: Iterable[Message]) -> None:
     import pyarrow.parquet
 
     schema = pyarrow.schema([(name, pyarrow.string()) for name in COLUMNS])
-    rows = map(_row, messages)
     with pyarrow.parquet.ParquetWriter(part, schema) as writer:
-        while page := list(islice(rows, PAGE_ROWS)):
-            columns = [pyarrow.array(column, pyarrow.string()) for column in zip(*page, strict=True)]
+        for rows in _groups(map(_row, messages)):
+            columns = [pyarrow.array(column, pyarrow.string()) for column in zip(*rows, strict=True)]
             writer.write_batch(pyarrow.record_batch(columns, schema=schema))
+
+
+def _groups(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
+    """Rows that are written together: each group costs a file a header, and memory until it is written."""
+    group, size = list[_Row](), 0
+    for row in rows:
+        group.append(row)
+        size += len(row[-1])
+        if len(group) >= BULK_MESSAGES or size >= BULK_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group

@@ -63,7 +63,7 @@ def parse_json(text: str, *, exact: bool = False) -> Any:
     try:
         if text.startswith("\ufeff"):
             raise json.JSONDecodeError("a byte order mark is no part of JSON", text, 0)
-        value = (_decode_exactly if exact else _decode)(text)
+        value = _value(text, _exact if exact else _strict)
     except json.JSONDecodeError as error:
         raise JsonMalformed(why=f"{error.msg} at line {error.lineno}, column {error.colno}") from None
     except RecursionError:
@@ -75,6 +75,15 @@ def parse_json(text: str, *, exact: bool = False) -> Any:
     if "\\u" in text:
         _check_strings(value)
     return value
+
+
+def _value(text: str, decoder: json.JSONDecoder) -> Any:
+    """The value of a text; one without spaces around it, as most are, is not searched for them."""
+    try:
+        value, end = decoder.raw_decode(text)
+    except json.JSONDecodeError:
+        return decoder.decode(text)
+    return value if end == len(text) else decoder.decode(text)
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode  # made once
@@ -120,10 +129,8 @@ def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 # Made once: making one takes as long as reading a short body.
-_decode = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant, object_pairs_hook=_no_doubles).decode
-_decode_exactly = json.JSONDecoder(
-    parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=_no_doubles
-).decode
+_strict = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant, object_pairs_hook=_no_doubles)
+_exact = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=_no_doubles)
 
 
 def _check_depth(value: Any) -> None:

@@ -47,7 +47,8 @@ def test_workers_of_a_module_work_until_idle(run: Run, tmp_path: Path) -> None:
         ("", "../shop_broken:workers", "it is not MODULE:NAME"),
         ("", ".shop_broken:workers", "it is not MODULE:NAME"),
         ("def (", "shop_unread:workers", "invalid syntax (shop_unread.py, line 1)"),
-        ("x = 1\n{}[x]", "shop_failing:workers", "shop_failing.py, line 2)"),
+        ("x = 1\n{}[x]", "shop_failing:workers", "shop_failing.py, line 2, as it was loaded)"),
+        ("import json\n\njson.loads('{')", "shop_calling:workers", "shop_calling.py, line 3, as it was loaded)"),
     ],
 )
 def test_a_module_that_cannot_be_loaded_is_refused_with_its_place(

@@ -76,12 +76,17 @@ def _found(app: str) -> Any:
     except (ImportError, AttributeError, SyntaxError) as error:
         raise ArgumentInvalid(argument=app, why=str(error)) from error
     except Exception as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        why = f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"
-        raise ArgumentInvalid(argument=app, why=why) from error
+        raise ArgumentInvalid(argument=app, why=f"{type(error).__name__}: {error} ({_place(error)})") from error
     if not isinstance(value, Workers):
         raise ArgumentInvalid(argument=app, why="it is no postroom.Workers")
     return value
+
+
+def _place(error: Exception) -> str:
+    """Where a module failed as it was loaded: its own line, not that of what it called."""
+    places = traceback.extract_tb(error.__traceback__)
+    loaded = [each for each in places if each.name == "<module>"] or places
+    return f"{loaded[-1].filename}, line {loaded[-1].lineno}, as it was loaded"
 
 
 class _Report:
