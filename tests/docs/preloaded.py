@@ -164,7 +164,7 @@ def _become(said: list[str], files: list[int]) -> None:
         signal.signal(number, signal.SIG_IGN)
     os.chdir(folder)
     os.environ.clear()
-    os.environ.update(item.split("=", 1) for item in rest[int(count) :])
+    os.environ.update(dict(item.split("=", 1) for item in rest[int(count) :]))
     sys.argv = rest[: int(count)]
     os.getppid = lambda: int(parent)
 

@@ -203,7 +203,7 @@ def test_an_abort_that_is_refused_by_a_busy_queue_is_decided_nevertheless(
     def busy(*given: object) -> bool:
         if next(tries, False):
             raise StoreBusy(seconds=1, why="another process writes")
-        return compensated(*given)  # type: ignore[arg-type]  # what it is called with
+        return compensated(*given)  # type: ignore[arg-type, return-value]  # what it is called with
 
     compensated = outcome._compensated
     monkeypatch.setattr(outcome, "_compensated", busy)

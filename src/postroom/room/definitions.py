@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -49,13 +49,15 @@ class RoomDefinitions(RoomPart):
         drop: bool = False,
         old: CurrentPassword = None,
         change_passwords: bool = False,
+        agree: Callable[[Loaded], None] | None = None,
     ) -> Loaded:
         """Load definition files, all or nothing; the suffix determines the language.
 
         The ``.qdl`` files of one load together replace the room's queue description. A ``.demaq`` file is a module of
         rules and replaces the module of its name. The domains of ``.flow`` files are replaced, except additions at run
         time. A slicing that has messages, and a space with unread messages, are removed only with ``drop``.
-        ``progress(done, total)`` is called while passwords are hashed.
+        ``progress(done, total)`` is called while passwords are hashed. ``agree`` is called with what is about to
+        change; if it raises, nothing is loaded.
 
         A description that changes or removes the password of a level needs the current one: ``old`` is the password, or
         a function that is called with the level's name. Or the operator gives ``change_passwords``.
@@ -66,7 +68,7 @@ class RoomDefinitions(RoomPart):
         identity = whoever_acts()
         if identity is not None and change_passwords:
             identity.require(OPERATE, EVERYTHING)
-        return sources.load(self._parts.store, terms, lambda tx: self._reach(tx, identity, sources.files))
+        return sources.load(self._parts.store, terms, lambda tx: self._reach(tx, identity, sources.files), agree)
 
     def _reach(self, tx: Transaction, identity: Identity | None, files: Sequence[str]) -> Loading | None:
         """What looks whether definitions may be loaded: who has the room itself may, and where nothing is bound to

@@ -47,8 +47,17 @@ class Sources:
         for part in self.parts:
             part.check(store, alone=self.alone)
 
-    def load(self, store: Store, terms: Terms, reach: Reach | None = None) -> Loaded:
-        """Load everything in one transaction; ``reach`` gives the check of the rights of whoever loads."""
+    def load(
+        self,
+        store: Store,
+        terms: Terms,
+        reach: Reach | None = None,
+        agree: Callable[[Loaded], None] | None = None,
+    ) -> Loaded:
+        """Load everything in one transaction.
+
+        ``reach`` gives the check of the rights of whoever loads; ``agree`` may refuse what is about to change.
+        """
         loads = [part.prepare(store, terms) for part in self.parts]
 
         def work(tx: Transaction) -> Loaded:
@@ -60,6 +69,8 @@ class Sources:
             loaded = _written(tx, loads)
             if guard is not None:
                 guard.check(tx)
+            if agree is not None:
+                agree(loaded)
             return loaded
 
         loaded = store.transact("load", work)

@@ -210,6 +210,11 @@ class Station:
             raise ArgumentInvalid(argument="limit", why="at least 1")
         return [key_text(key) for key in mail.get(self._network, self.name, self.node, limit)]
 
+    def take_back(self, keys: str | Sequence[str]) -> list[str]:
+        """Move what this station has shipped and nobody has got back to it, all or none; returns the keys."""
+        numbers = [key_number(key) for key in ([keys] if isinstance(keys, str) else keys)]
+        return [key_text(key) for key in mail.take_back(self._network, self.name, self.node, numbers)]
+
     def mail(self) -> list[WaitingMail]:
         """The mail in the mailbox."""
 

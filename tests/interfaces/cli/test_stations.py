@@ -292,6 +292,17 @@ def test_a_message_is_shipped_seen_in_the_mailbox_and_got(office: Run) -> None:
     assert office("node", "remove", "north").err.startswith("postroom: station-in-use:")
 
 
+def test_what_was_shipped_is_taken_back_until_it_was_got(office: Run) -> None:
+    keys = [created(office, MEETING, "To=Simon", f"Subject={said}") for said in ("one", "two")]
+    office("ship", *keys, "Simon")
+    assert office("take-back", keys[0]).out == f"{keys[0]}\n"
+    assert office("locate", keys[0]).out == "Dennis\n"
+    assert office("get", "--as", "Simon", stdin="s\n").out == f"{keys[1]}\n"
+    late = office("take-back", keys[1])
+    assert late.err.startswith("postroom: message-elsewhere:")
+    assert office("locate", keys[1]).out == "Simon\n"
+
+
 def test_a_cut_way_is_told(office: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     office("login", "Simon", stdin="s\n")
     key = created(office, "FEE", "Payer=IBM")

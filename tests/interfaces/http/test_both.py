@@ -243,6 +243,8 @@ def test_a_station_is_worked_at(two: Two) -> None:
     assert john.remove_from_dossier("evening", key) == 1
     assert sorted(image.key for image in john.dossier("evening")) == sorted(copies)
     assert [each.delivered for each in john.ship(copies, "Jane")] == [True, True]
+    assert john.take_back(copies) == copies
+    john.ship(copies, "Jane")
     jane = two.it.station("Jane", "secret")
     assert set(copies) <= {each.key for each in jane.mail()}
     assert set(copies) <= set(jane.get())

@@ -122,7 +122,7 @@ class StreamRun:
         changed = False
         while query.isActive and not self._stop.is_set() and not changed:
             try:
-                query.awaitTermination(_LOOK_SECONDS)  # type: ignore[arg-type]  # parts of a second, too
+                query.awaitTermination(_LOOK_SECONDS)
             except PySparkException:
                 break  # it is asked why when it has ended
             changed = self._spaces(self._now()[0]) != list(spaces)

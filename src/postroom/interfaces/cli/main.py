@@ -42,7 +42,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "rules": ("catalog", "explain", "slice", "why", "try"),
     "flows": ("publish", "subscribe", "unsubscribe", "connect", "disconnect", "subscriptions", "graph"),
     "nodes": ("login", "logout"),
-    "stations": ("form", "create", "copy", "modify", "list", "next", "mail", "ship", "get"),
+    "stations": ("form", "create", "copy", "modify", "list", "next", "mail", "ship", "take-back", "get"),
     "queries": ("query", "sql"),
     "procedures": ("waiting",),
     "spheres": ("spheres", "compensate"),

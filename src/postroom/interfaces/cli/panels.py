@@ -23,7 +23,7 @@ PANELS: dict[str, tuple[str, ...]] = {
             "connect",
             "disconnect",
         ),
-        *("form", "create", "copy", "modify", "mail", "ship", "get", "dossier"),
+        *("form", "create", "copy", "modify", "mail", "ship", "take-back", "get", "dossier"),
     ),
     "Find and follow": (
         *("count", "accept", "peek", "info", "history", "show", "locate", "trace", "journal", "export"),

@@ -209,6 +209,20 @@ def ship(
         )
 
 
+def take_back(keys: KeysArgument, station: StationOption = None) -> None:
+    """Take back what this station has shipped and nobody has got.
+
+    All of it or nothing. It is at the station again; the dossiers that it was in do not have it.
+
+    \b
+    Example:
+      postroom take-back 00001.00042
+    """
+    with opened() as it:
+        back = acting(it, station).take_back(keys)
+    _say_keys(back, {"keys": back})
+
+
 def get(
     limit: LimitOption = None,
     station: StationOption = None,

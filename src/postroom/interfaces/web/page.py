@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -12,11 +12,34 @@ V = TypeVar("V")  # what a page gets: a visit
 
 
 @dataclass(frozen=True)
+class Undo:
+    """The way back from what was done: a button beside the notice, as long as nothing else is done.
+
+    With no fields it is a link. ``places`` are those where messages must still be.
+    """
+
+    label: str
+    address: str
+    fields: Sequence[tuple[str, str]] = ()
+    places: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What was done before; seen again if there is a way back."""
+
+    text: str
+    undo: Undo | None = None
+    is_new: bool = True
+
+
+@dataclass(frozen=True)
 class Goto:
-    """Redirect to another page, with a notice shown once."""
+    """Redirect to another page, with a notice shown once, or until something else is done if there is a way back."""
 
     address: str
     notice: str | None = None
+    undo: Undo | None = None
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,17 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "message"), counted(1204, "entry"), counted(0, "day")
+    ('1 message', '1,204 entries', '0 days')
+    """
+    if number != 1:
+        noun = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{noun}s"
+    return f"{count(number)} {noun}"
+
+
 def moment(time: datetime | str | None, now: datetime | None = None) -> str:
     """Today by the minute, before that with its day.
 
@@ -117,7 +128,14 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"count": count, "moment": time_element, "age": age, "age_step": age_step, "key_parts": key_parts}
+    made.filters |= {
+        "count": count,
+        "counted": counted,
+        "moment": time_element,
+        "age": age,
+        "age_step": age_step,
+        "key_parts": key_parts,
+    }
     made.filters["in_marks"] = lambda name, marks: marks.get(name)
     made.globals |= {"seconds": seconds}
     return made

@@ -6,6 +6,7 @@ import logging
 import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +22,7 @@ from postroom.interfaces.web.addresses import ROOT, address, pairs
 from postroom.interfaces.web.asking import Askings
 from postroom.interfaces.web.headers import check_origin, headers
 from postroom.interfaces.web.operating.history import Counting
-from postroom.interfaces.web.page import Again, File, Goto, Page
+from postroom.interfaces.web.page import Again, File, Goto, Notice, Page
 from postroom.interfaces.web.registry import PAGES
 from postroom.interfaces.web.rendering import MEDIA_TYPES, STATIC, rendered, static_address
 from postroom.interfaces.web.visit import THEMES, Asked, Scope, Visit
@@ -42,7 +43,7 @@ class Site:
         self._sessions = sessions.Sessions(room)
         self._askings = Askings()
         self._counting = Counting(room.store)
-        self._notices: OrderedDict[str, str] = OrderedDict()
+        self._notices: OrderedDict[str, Notice] = OrderedDict()
 
     def has(self, path: str) -> bool:
         return path == "/" or path == ROOT or path.startswith(f"{ROOT}/")
@@ -142,12 +143,14 @@ class Site:
         )
         visit.others = PAGES
         visit.is_again = "postroom-live" in asked.head  # the script asks for parts of a page again
-        if asked.method != "POST" and not visit.is_again:
-            visit.notice = self._notices.pop(asked.session, None)
+        if asked.method == "POST":
+            self._notices.pop(asked.session, None)
+        elif not visit.is_again:
+            visit.notice = self._notice(asked.session)
         status, made = await self._inside(partial(_made, visit, asked.method == "POST"))
         if isinstance(made, Goto):
             if made.notice is not None:
-                self._notices[asked.session] = made.notice
+                self._notices[asked.session] = Notice(made.notice, made.undo)
                 while len(self._notices) > NOTICES_MAX:
                     self._notices.popitem(last=False)
             await _redirect(send, made.address)
@@ -156,6 +159,13 @@ class Site:
             await _answer(send, status, made.content, headers(made.media_type, kept, is_safe=asked.is_safe))
         else:
             await _answer(send, status, made, headers(_HTML, is_safe=asked.is_safe))
+
+    def _notice(self, session: str) -> Notice | None:
+        """What was done before; it is kept for the next page if there is a way back."""
+        notice = self._notices.pop(session, None)
+        if notice is not None and notice.undo is not None:
+            self._notices[session] = replace(notice, is_new=False)
+        return notice
 
     async def _fail(self, send: Send, scope: Scope, asked: Asked | None, error: PostroomError) -> None:
         """Send an error page."""

@@ -16,8 +16,8 @@ from postroom.interfaces.http.handling import requests
 from postroom.interfaces.web import sessions
 from postroom.interfaces.web.addresses import ROOT, address, pairs
 from postroom.interfaces.web.asking import Asking, Askings
-from postroom.interfaces.web.page import Page
-from postroom.limits import DESK_ROWS
+from postroom.interfaces.web.page import Notice, Page, Undo
+from postroom.limits import DESK_ROWS, UNDO_LOOKS_MAX
 from postroom.model.message import Message
 from postroom.model.progress import OnProgress
 from postroom.room import Postroom
@@ -85,7 +85,7 @@ class Visit:
     names: Mapping[str, str]  # in the path
     query: Mapping[str, str]
     said: Sequence[tuple[str, str]] = ()  # the fields of a form that was sent
-    notice: str | None = None  # of what was done before
+    notice: Notice | None = None  # of what was done before
     problem: PostroomError | None = None  # why what was asked for was not done
     theme: str | None = None
     is_again: bool = False  # the script looks how far something is, and begins nothing
@@ -190,6 +190,15 @@ class Visit:
         return self.room.stations.admitted(self.names["station"])
 
     # --- messages ---
+
+    @cached_property
+    def undo(self) -> Undo | None:
+        """The way back from what was done before, as long as it is one."""
+        undo = None if self.notice is None else self.notice.undo
+        if undo is None:
+            return None
+        places = list(undo.places.items())[:UNDO_LOOKS_MAX]
+        return undo if all(self.room.journal.locate(key) == place for key, place in places) else None
 
     def message(self, key: str, edition: int | None = None) -> Message | None:
         """A message or an earlier edition; None if it is no longer stored."""

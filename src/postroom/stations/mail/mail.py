@@ -17,6 +17,7 @@ from postroom.model.key import key_text
 from postroom.model.message import IN_SPHERE, Stored
 from postroom.stations.places import desk
 from postroom.stations.places.desk import GET, SHIP
+from postroom.stations.places.names import is_mailbox, station_of
 from postroom.stations.places.network import CONTROL, Network
 from postroom.stations.places.postmarks import fetched, sent
 from postroom.store.kernel.base import Store
@@ -106,6 +107,39 @@ def get_these(network: Network, station: str, node: str, keys: Sequence[int]) ->
     if node != CONTROL:
         deliver(network, network.control, parcels)
     return [parcel.stored.key for parcel in parcels]
+
+
+def take_back(network: Network, station: str, node: str, keys: Sequence[int]) -> list[int]:
+    """Bring back what a station has shipped and nobody has got, all or none of it; answers with the keys."""
+    network.indexed_store(node)
+    recover(network, node)  # what has left and not arrived is in its mailbox then
+
+    def work(tx: Transaction) -> list[Parcel]:
+        if node == CONTROL:
+            desk.database_of(tx, station)  # locked before the mailboxes, as when it was shipped
+        wanted = list(dict.fromkeys(keys))
+        there = {stored.queue for stored in tx.messages.find_many(wanted).values()}
+        boxes = {
+            name: desk.mailbox_of(tx, station_of(name)) for name in sorted(name for name in there if is_mailbox(name))
+        }
+        mail = [_shipped_by(tx, boxes, station, key) for key in wanted]
+        return [_get_one(tx, boxes[stored.queue], stored, station, node) for stored in mail]
+
+    with network.control.acting(station):
+        parcels = network.control.transact("get", work)
+    if node != CONTROL:
+        deliver(network, network.control, parcels)
+    return [parcel.stored.key for parcel in parcels]
+
+
+def _shipped_by(tx: Transaction, boxes: Mapping[str, Queue], station: str, key: int) -> Stored:
+    """A message that lies in a mailbox as a station has shipped it; what was posted in its name is not its own."""
+    stored = tx.messages.find(key)
+    how = None if stored is None or stored.queue not in boxes else tx.journal.last(key)
+    if stored is None or how is None or how.verb != SHIP or (how.detail or {}).get("from") != station:
+        where = f"it is in no mailbox to which {station} has shipped it; find it with: postroom locate {key_text(key)}"
+        raise MessageElsewhere(key=key_text(key), station=station, where=where)
+    return own(tx, boxes[stored.queue], station, key)
 
 
 def _get_some(station: str, node: str, size: int, tx: Transaction) -> tuple[list[Parcel], int]:

@@ -19,6 +19,10 @@ def mailbox(station: str) -> str:
     return _MAILBOX + station
 
 
+def is_mailbox(queue: str) -> bool:
+    return queue.startswith(_MAILBOX)
+
+
 def station_of(queue: str) -> str:
     """The station of a database or mailbox."""
     return queue.partition(":")[2]

@@ -110,6 +110,7 @@ COMMANDS = {
     "station.table": "table show memos --as John",
     "station.drop_table": "table drop memos --as John",
     "station.ship": "ship FORM Jane --as John",
+    "station.take_back": "take-back FORM --as John",
     "station.mail": "mail --as Jane",
     "station.get": "get --as Jane",
     "spheres.all": "spheres",

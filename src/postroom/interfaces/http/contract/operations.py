@@ -371,6 +371,7 @@ _STATIONS: tuple[Operation, ...] = (
     ),
     o("station.drop_table", f"DELETE {_STATION}/tables/{{name}}", "work", "table=name", station="John", name="memos"),
     o("station.ship", f"POST {_STATION}/ship", "work", "shipped", station="John", keys=["FORM"], to="Jane"),
+    o("station.take_back", f"POST {_STATION}/take-back", "work", "keys", station="John", keys=["FORM"]),
     o("station.others", f"GET {_STATION}/others", "work", "stations: name node", station="John"),
     o("station.mail", f"GET {_STATION}/mail", "work", "mail", station="Jane"),
     o("station.get", f"POST {_STATION}/get", "work", "keys", station="Jane"),

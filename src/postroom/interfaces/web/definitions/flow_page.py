@@ -14,7 +14,7 @@ from typing import Any
 from postroom.errors import RequestInvalid
 from postroom.flows.graph.inspection import ArcShown, GraphShown
 from postroom.flows.language.definitions import EVERYONE
-from postroom.interfaces.web.page import Goto, Page
+from postroom.interfaces.web.page import Goto, Page, Undo
 from postroom.interfaces.web.visit import Visit
 from postroom.limits import ARC_RATES_SECONDS, DRAWN_SPACES_MAX, META_EVENTS_SHOWN, TOP_JOURNAL_ROWS
 from postroom.model.message import Message
@@ -103,6 +103,10 @@ CHANGES: Mapping[str, Callable[[Visit], dict[str, Any]]] = {
 }
 
 
+#: What is done and undone by each other.
+SWITCHES = {"disableArc": "enableArc", "enableArc": "disableArc"}
+
+
 def meta_of(domain: str) -> str:
     return f"meta:{domain}"
 
@@ -161,7 +165,13 @@ def change(visit: Visit) -> Goto:
     visit.require("publish", "space", {"space": meta_of(domain)})
     event = {action[0].upper() + action[1:]: CHANGES[action](visit)}
     sent = visit.room.flows.publish(meta_of(domain), event)
-    return Goto(visit.here(), f"{action} in {domain}: {sent.key}.")
+    undo = None
+    if action in SWITCHES:
+        fields = {"do": SWITCHES[action], "domain": domain, "arc": visit.needed("arc")}
+        undo = Undo(
+            f"{SWITCHES[action].removesuffix('Arc').capitalize()} it again", visit.here(), tuple(fields.items())
+        )
+    return Goto(visit.here(), f"{action} in {domain}: {sent.key}.", undo)
 
 
 def _arc_said(visit: Visit) -> dict[str, Any]:

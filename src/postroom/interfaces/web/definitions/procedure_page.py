@@ -17,7 +17,7 @@ from postroom.interfaces.web.definitions.procedure_sketches import (
 )
 from postroom.interfaces.web.definitions.program_page import Draft, Tried, problems_of, trial, written
 from postroom.interfaces.web.definitions.source_view import pieces
-from postroom.interfaces.web.page import Again, Goto, Page
+from postroom.interfaces.web.page import Again, Goto, Page, Undo
 from postroom.interfaces.web.stations.form_grid import Grid, Mode, edition_forms, grid
 from postroom.interfaces.web.visit import Visit
 from postroom.model.definitions import Problem
@@ -183,7 +183,10 @@ def switch(visit: Visit) -> Goto:
     """Enable or disable a procedure."""
     name, stations = visit.needed("procedure"), visit.room.stations
     done = (stations.enable_procedure if visit.form["do"] == "enable" else stations.disable_procedure)(name)
-    return Goto(visit.here(name=name), f"{name} was {visit.form['do']}d." if done else f"{name} was so already.")
+    other = "disable" if visit.form["do"] == "enable" else "enable"
+    undo = Undo(f"{other.capitalize()} it again", visit.here(name=name), (("do", other), ("procedure", name)))
+    how = f"{name} was {visit.form['do']}d." if done else f"{name} was so already."
+    return Goto(visit.here(name=name), how, undo if done else None)
 
 
 PAGE = Page(

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from postroom.interfaces.web.definitions.source_view import pieces
 from postroom.interfaces.web.page import Again, Goto, Page
 from postroom.interfaces.web.visit import Visit
 from postroom.limits import COMPARED_LINES_MAX, PAGE_ROWS, TRIED_MESSAGES_MAX
-from postroom.model.definitions import Problem
+from postroom.model.definitions import Loaded, Problem
 from postroom.model.paths import reading_only
 from postroom.model.progress import OnProgress
 from postroom.room import Postroom
@@ -105,6 +106,7 @@ def _context(
         "compared": _compared(visit, name, in_force),
         "asking": None,
         "tried": tried,
+        "removes": (),
         "may_load": visit.may("load", "*"),
         "definitions": visit.room.definitions.catalog() if not name else [],
     }
@@ -239,14 +241,32 @@ def stop(visit: Visit) -> Again:
     return Again(_context(visit, asking.about) | {"stopped": True}, 200)
 
 
+class _Removes(Exception):
+    """What a load would remove; it is asked for before it is done."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+
+
+def _agree(agreed: frozenset[str], loaded: Loaded) -> None:
+    """Raise if something would be removed that nobody has agreed to."""
+    if not agreed.issuperset(loaded.removed):
+        raise _Removes(loaded.removed)
+
+
 def load(visit: Visit) -> Goto | Again:
     visit.require("load", None, {})
     draft = drafted(visit)
     try:
         with written(visit.room, draft) as file:
-            loaded = visit.room.definitions.load(file, drop=visit.form.get("drop") == "yes")
+            agreed = visit.form.get("removes", "").split("\n")
+            loaded = visit.room.definitions.load(
+                file, drop=visit.form.get("drop") == "yes", agree=partial(_agree, frozenset(agreed))
+            )
     except DefinitionError as error:
         return _wrong(visit, draft, error)
+    except _Removes as asked:
+        return Again(_context(visit, draft) | {"removes": asked.names}, 409)
     words = {"added": loaded.added, "changed": loaded.changed, "kept": loaded.kept, "removed": loaded.removed}
     counts = ", ".join(f"{len(names)} {word}" for word, names in words.items())
     return Goto(visit.address(PATH), f"Version {loaded.version}: {counts}.")

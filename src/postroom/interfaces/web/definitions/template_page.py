@@ -82,7 +82,9 @@ def load(visit: Visit) -> Goto | Again:
         return Again(_context(visit, text, problems_of(error)))
     names = [form.name for form in read(text, FILE).forms]
     where = visit.here(type=names[0]) if names else visit.here()
-    return Goto(where, f"Version {loaded.version}: {', '.join(loaded.added) or 'nothing'} was loaded.")
+    return Goto(
+        where, f"Version {loaded.version}: {', '.join(loaded.added + loaded.changed) or 'nothing new'} was loaded."
+    )
 
 
 PAGE = Page(PATH, "templates.html", show, "load", None, {"draw": draw, "check": check, "load": load}, label="Templates")

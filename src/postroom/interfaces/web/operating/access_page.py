@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from postroom.errors import RequestInvalid
-from postroom.interfaces.web.page import Again, Goto, Page
-from postroom.interfaces.web.rendering import moment
+from postroom.interfaces.web.page import Again, Goto, Page, Undo
+from postroom.interfaces.web.rendering import counted, moment
 from postroom.interfaces.web.visit import Visit
 from postroom.model.moment import to_datetime
 from postroom.model.rights import VERBS
@@ -42,7 +42,9 @@ def withdraw(visit: Visit) -> Goto:
     what = (visit.needed("principal"), visit.needed("verb"), visit.needed("object"))
     is_gone = visit.room.access.withdraw(*what)
     visit.callers.refresh()
-    return Goto(visit.here(), f"{' '.join(what)}: {'withdrawn' if is_gone else 'there was no such grant'}.")
+    fields = {"do": "grant", **dict(zip(("principal", "verb", "object"), what, strict=True))}
+    undo = Undo("Grant it again", visit.here(), tuple(fields.items())) if is_gone else None
+    return Goto(visit.here(), f"{' '.join(what)}: {'withdrawn' if is_gone else 'there was no such grant'}.", undo)
 
 
 def create_token(visit: Visit) -> Again:
@@ -112,7 +114,7 @@ def schedule(visit: Visit) -> Goto:
 
 def end_sessions(visit: Visit) -> Goto:
     name = visit.needed("principal")
-    return Goto(visit.here(), f"Ended {visit.room.access.end_sessions(name)} sessions of {name}.")
+    return Goto(visit.here(), f"Ended {counted(visit.room.access.end_sessions(name), 'session')} of {name}.")
 
 
 def unschedule(visit: Visit) -> Goto:

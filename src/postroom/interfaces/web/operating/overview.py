@@ -13,7 +13,7 @@ from postroom.diagnosis.finding import Finding
 from postroom.interfaces.web.operating.history import Counts, history_of
 from postroom.interfaces.web.operating.sparkline import Sparkline, sparkline
 from postroom.interfaces.web.page import Page
-from postroom.interfaces.web.rendering import count
+from postroom.interfaces.web.rendering import counted
 from postroom.interfaces.web.visit import Visit
 from postroom.limits import DESK_ROWS, FINDINGS_KEPT_SECONDS
 from postroom.model.message import Message
@@ -196,21 +196,25 @@ def _waits(visit: Visit, seen: Overview) -> Iterator[tuple[str, str, str, str | 
     failures = visit.address("/failures")
     for name, number in seen.errors.items():
         if number:
-            what = f"{name} has {count(number)} error message{'s' * (number != 1)}."
+            what = f"{name} has {counted(number, 'error message')}."
             yield "failed", "wrong", what, failures, "Look"
     for name, number in _dead_letters(visit.room, seen).items():
-        yield "failed", "wrong", f"{name} has {count(number)} dead letter{'s' * (number != 1)}.", failures, "Look"
+        yield "failed", "wrong", f"{name} has {counted(number, 'dead letter')}.", failures, "Look"
     if seen.outbox.get("failed"):
-        yield "failed", "wrong", f"{count(seen.outbox['failed'])} effects of the outbox have failed.", failures, "Look"
+        failed = counted(seen.outbox["failed"], "effect")
+        have = "has" if seen.outbox["failed"] == 1 else "have"
+        yield "failed", "wrong", f"{failed} of the outbox {have} failed.", failures, "Look"
     for queue in seen.queues:
         if queue.hold:
-            what = f"{queue.path or queue.name} is on hold ({queue.hold}), and {count(queue.waiting)} wait in it."
+            wait = f"{counted(queue.waiting, 'message')} {'waits' if queue.waiting == 1 else 'wait'}"
+            what = f"{queue.path or queue.name} is on hold ({queue.hold}), and {wait} in it."
             yield "held", "warning", what, visit.address("/queues/{queue}", {"queue": queue.name}), "Open"
     for participant in seen.in_doubt:
         yield "doubt", "warning", f"In doubt: {participant}.", visit.address("/spheres"), "Look"
     lag = sum(seen.lags.values())
     if lag and not seen.engine.works:
-        yield "waits", "warning", f"{count(lag)} messages wait for an engine, and none runs.", None, ""
+        wait = f"{counted(lag, 'message')} {'waits' if lag == 1 else 'wait'}"
+        yield "waits", "warning", f"{wait} for an engine, and none runs.", None, ""
 
 
 def _dead_letters(room: Postroom, seen: Overview) -> dict[str, int]:

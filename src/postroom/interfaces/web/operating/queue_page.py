@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from postroom.errors import PostroomError, RequestInvalid
 from postroom.interfaces.web.operating.body_view import property_text
-from postroom.interfaces.web.page import Goto, Page
-from postroom.interfaces.web.rendering import count
+from postroom.interfaces.web.page import Goto, Page, Undo
+from postroom.interfaces.web.rendering import counted
 from postroom.interfaces.web.visit import Visit
 from postroom.limits import DESK_ROWS, SEARCHED_MESSAGES_MAX
 from postroom.model.body import Format, parse_json
@@ -181,13 +181,23 @@ def hold(visit: Visit) -> Goto:
         input_only=kind == "input only",
         output_only=kind == "output only",
     )
-    return Goto(visit.here(), f"Held {count(len(held.changed))}: {', '.join(held.changed[:8])}.")
+    undo = Undo("Enable what was held", f"{visit.here()}#hold")  # the password is asked for there
+    return Goto(visit.here(), _changed("Held", held.changed), undo if held.changed else None)
 
 
 def enable(visit: Visit) -> Goto:
     visit.require("manage", "queue", visit.names)
     held = visit.room.queues.enable(visit.names["queue"], password=visit.form.get("password", ""))
-    return Goto(visit.here(), f"Enabled {count(len(held.changed))}: {', '.join(held.changed[:8])}.")
+    return Goto(visit.here(), _changed("Enabled", held.changed))
+
+
+def _changed(verb: str, names: Sequence[str]) -> str:
+    """
+    >>> _changed("Held", ["orders"]), _changed("Enabled", [])
+    ('Held 1 queue: orders.', 'Enabled 0 queues.')
+    """
+    listed = f": {', '.join(names[:8])}{', …' if len(names) > 8 else ''}" if names else ""
+    return f"{verb} {counted(len(names), 'queue')}{listed}."
 
 
 def set_password(visit: Visit) -> Goto:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from postroom.interfaces.web.page import Goto, Page
-from postroom.interfaces.web.rendering import count
+from postroom.interfaces.web.rendering import count, counted
 from postroom.interfaces.web.visit import Visit
 from postroom.spheres.monitor import SendShown
 from postroom.store.tables.spheres import ABORTED, COMMITTED, STATES
@@ -28,6 +29,7 @@ def show(visit: Visit) -> Mapping[str, Any]:
         "told": told,
         "is_over": is_over,
         "sends": [] if told is None else [(send, *if_aborted(send, is_over)) for send in told.sends],
+        "would": "" if told is None else would(told.sends),
         "may_abort": visit.may("sphere", "*"),
         "may_settle": visit.may("operate", "*"),
         "live": "room",
@@ -55,6 +57,25 @@ def if_aborted(send: SendShown, is_over: bool) -> tuple[str, str]:
     return "warning", "stays: nothing undoes it"
 
 
+def would(sends: Sequence[SendShown]) -> str:
+    """What an abort would do to how many."""
+    counts = Counter(if_aborted(send, False)[1].partition(" ")[0] for send in sends)
+    said = [f"{count(number)} {_ABORTED[word][number != 1]}" for word, number in counts.items() if word in _ABORTED]
+    return f"Of what it has sent, {', '.join(said)}." if said else "Nothing that it has sent changes by it."
+
+
+#: By the first word of what an abort would do to a send: of one, and of several.
+_ABORTED = {
+    "never": ("is never sent", "are never sent"),
+    "sent": ("is sent then", "are sent then"),
+    "comes": ("comes back", "come back"),
+    "withdrawn": ("is withdrawn", "are withdrawn"),
+    "compensated": ("gets its compensation", "get their compensation"),
+    "stays:": ("stays as it is", "stay as they are"),
+    "parked:": ("stays parked", "stay parked"),
+}
+
+
 def abort(visit: Visit) -> Goto:
     visit.require("sphere", None, {})
     id = visit.needed("id")
@@ -66,7 +87,9 @@ def settle(visit: Visit) -> Goto:
     """Commit or roll back prepared transactions in a database, as their spheres were decided."""
     visit.require("operate", None, {})
     settled = visit.room.spheres.settle_database(visit.needed("url"))
-    return Goto(visit.here(id=visit.query.get("id")), f"Settled {count(len(settled))} of spheres there.")
+    return Goto(
+        visit.here(id=visit.query.get("id")), f"Settled {counted(len(settled), 'transaction')} of spheres there."
+    )
 
 
 PAGE = Page(

@@ -217,6 +217,8 @@
       return;
     }
     if (event.key === "Escape") {
+      const asked = event.target.closest("details.sure[open]");
+      if (asked) { asked.open = false; $("summary", asked).focus(); return; }
       if (writes(event.target)) { event.target.blur(); return; }
       const back = $("[data-key=Escape]");
       if (back) back.click();

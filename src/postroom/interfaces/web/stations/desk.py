@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from postroom.errors import StationUnknown
-from postroom.interfaces.web.page import Again, Goto, Page
-from postroom.interfaces.web.rendering import count
+from postroom.errors import MessageElsewhere, StationUnknown
+from postroom.interfaces.web.page import Again, Goto, Page, Undo
+from postroom.interfaces.web.rendering import counted
 from postroom.interfaces.web.stations.form_grid import PREFIX, Mode, edition_forms, first_fields, grid, shown_texts
 from postroom.interfaces.web.visit import Visit
+from postroom.stations.mail.mail import Shipped
 from postroom.stations.procedures.inspection import Waiting
 from postroom.stations.station import InventoryItem
 
@@ -41,6 +42,7 @@ def show(visit: Visit) -> Mapping[str, Any]:
         "sent": visit.form,
         "chosen": visit.all("key"),
         "wrong_to": None,
+        "gone": None,
         "sets": sets,
         "waiting": [_card(visit, working_set, edition_forms(visit)) for working_set in sets.rows],
         "live": f"station:{station.name}",
@@ -90,16 +92,16 @@ def get_and_open(visit: Visit) -> Goto:
 
 def get_all(visit: Visit) -> Goto:
     got = visit.station.get()
-    return Goto(visit.here(), f"Got {count(len(got))} form{'' if len(got) == 1 else 's'}.")
+    return Goto(visit.here(), f"Got {counted(len(got), 'form')}.")
 
 
 def ship(visit: Visit) -> Goto | Again:
     """Ship the chosen forms; an unknown station is reported at its field."""
     try:
-        shipped = visit.station.ship(visit.all("key"), visit.needed("to"))
+        shipped = visit.station.ship(visit.all("key"), to := visit.needed("to"))
     except StationUnknown as unknown:
         return Again({**show(visit), "wrong_to": no_station(unknown)}, 404)
-    return Goto(visit.here(), f"Shipped {count(len(shipped))} to {visit.needed('to')}.")
+    return Goto(visit.here(), f"Shipped {counted(len(shipped), 'form')} to {to}.", way_back(visit, shipped))
 
 
 def no_station(unknown: StationUnknown) -> str:
@@ -107,10 +109,47 @@ def no_station(unknown: StationUnknown) -> str:
     return f"There is no station {unknown.facts['station']}{unknown.facts['nearest'] or '.'}"
 
 
+def way_back(visit: Visit, shipped: Sequence[Shipped]) -> Undo | None:
+    """How forms come back that were shipped; none if one of them has not arrived."""
+    if not shipped or not all(each.delivered for each in shipped):
+        return None
+    places = {each.key: f"mailbox:{each.to}" for each in shipped}
+    fields = [("do", "take-back"), *(("key", key) for key in places)]
+    label = "Take it back" if len(places) == 1 else "Take them back"
+    return Undo(label, visit.address(PATH, {"station": visit.names["station"]}), fields, places)
+
+
+def take_back(visit: Visit) -> Goto | Again:
+    """Forms that were shipped come back, but for those that somebody has got."""
+    back: list[str] = []
+    gone: list[str] = []
+    for key in visit.all("key"):
+        try:
+            back += visit.station.take_back(key)
+        except MessageElsewhere:
+            gone.append(key)
+    late = f"{', '.join(gone)} {'is' if len(gone) == 1 else 'are'} no longer in the mailbox: somebody has got it."
+    if not back:
+        return Again({**show(visit), "gone": late}, 409)
+    there = visit.here()
+    if len(back) == 1 and not gone:
+        there = visit.address("/desk/{station}/forms/{key}", {**visit.names, "key": back[0]})
+    return Goto(there, f"Took back {', '.join(back)}.{f' {late}' if gone else ''}")
+
+
 def add_to_dossier(visit: Visit) -> Goto:
     name = visit.needed("dossier")
     added = visit.station.add_to_dossier(name, *visit.all("key"))
-    return Goto(visit.here(), f"Put {count(added)} into {name}.")
+    return Goto(visit.here(), f"Put {counted(added, 'form')} into {name}.", way_out(visit, name, added))
+
+
+def way_out(visit: Visit, name: str, added: int) -> Undo | None:
+    """How forms leave a dossier that they were put into; none if some were in it before."""
+    keys = visit.all("key") or [visit.names["key"]]
+    if added != len(set(keys)):
+        return None
+    there = visit.address("/desk/{station}/dossier", {"station": visit.names["station"]}, name=name)
+    return Undo("Take out again", there, [("do", "remove"), *(("key", key) for key in keys)])
 
 
 PAGE = Page(
@@ -119,6 +158,6 @@ PAGE = Page(
     show,
     "work",
     "station",
-    {"get": get, "open": get_and_open, "all": get_all, "ship": ship, "dossier": add_to_dossier},
+    {"get": get, "open": get_and_open, "all": get_all, "ship": ship, "take-back": take_back, "dossier": add_to_dossier},
     label="Desk",
 )

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from postroom.errors import RequestInvalid
-from postroom.interfaces.web.page import Goto, Page
-from postroom.interfaces.web.rendering import count
+from postroom.interfaces.web.page import Goto, Page, Undo
+from postroom.interfaces.web.rendering import counted
 from postroom.interfaces.web.stations.form_grid import first_fields
 from postroom.interfaces.web.visit import Visit
 
@@ -31,7 +31,10 @@ def remove(visit: Visit) -> Goto:
     removed = visit.station.remove_from_dossier(name, *visit.all("key"))
     left = name in visit.station.dossiers()
     there = visit.here(name=name) if left else visit.address("/desk/{station}", visit.names)
-    return Goto(there, f"Took {count(removed)} out of {name}.")
+    keys = [("key", key) for key in visit.all("key")]
+    fields = [("do", "dossier"), ("dossier", name), *keys]
+    undo = Undo("Put back", visit.address("/desk/{station}", visit.names), fields) if removed == len(keys) else None
+    return Goto(there, f"Took {counted(removed, 'form')} out of {name}.", undo)
 
 
 PAGE = Page("/desk/{station}/dossier", "dossier.html", show, "work", "station", {"remove": remove})

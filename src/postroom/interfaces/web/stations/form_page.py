@@ -8,8 +8,8 @@ from typing import Any
 
 from postroom.errors import FieldRefused, StationUnknown
 from postroom.interfaces.web.page import Again, Goto, Page
-from postroom.interfaces.web.rendering import count
-from postroom.interfaces.web.stations.desk import no_station
+from postroom.interfaces.web.rendering import counted
+from postroom.interfaces.web.stations.desk import no_station, way_back, way_out
 from postroom.interfaces.web.stations.form_grid import (
     Mode,
     first_fields,
@@ -96,8 +96,7 @@ def save(visit: Visit) -> Goto | Again:
     if not errors:
         try:
             visit.station.modify(image.key, values)
-            number = "1 field" if len(changed) == 1 else f"{count(len(changed))} fields"
-            return Goto(visit.here(saved=1), f"Saved {number}.")
+            return Goto(visit.here(saved=1), f"Saved {counted(len(changed), 'field')}.")
         except FieldRefused as refusal:
             errors = {str(refusal.facts["field"]): str(refusal)}
     return Again(_context(visit, image, texts, errors))
@@ -116,13 +115,14 @@ def ship(visit: Visit) -> Goto | Again:
     except StationUnknown as unknown:
         return Again({**show(visit), "wrong_to": no_station(unknown)}, 404)
     how = f"Shipped {shipped.key} to {to}." if shipped.delivered else f"{shipped.key} is on its way to {to}."
-    return Goto(visit.address("/desk/{station}", visit.names), how)
+    return Goto(visit.address("/desk/{station}", visit.names), how, way_back(visit, [shipped]))
 
 
 def add_to_dossier(visit: Visit) -> Goto:
     name = visit.needed("dossier")
     added = visit.station.add_to_dossier(name, visit.names["key"])
-    return Goto(visit.here(), f"Put into {name}." if added else f"It is in {name} already.")
+    how = f"Put into {name}." if added else f"It is in {name} already."
+    return Goto(visit.here(), how, way_out(visit, name, added))
 
 
 PAGE = Page(

@@ -15,7 +15,7 @@ from postroom.errors import ArgumentInvalid, FormInvalid, RequestInvalid, Statio
 from postroom.interfaces.http.contract.problems import status_of
 from postroom.interfaces.web.asking import Asking
 from postroom.interfaces.web.page import Again, File, Goto, Page
-from postroom.interfaces.web.rendering import count
+from postroom.interfaces.web.rendering import counted
 from postroom.interfaces.web.stations.desk import no_station
 from postroom.interfaces.web.stations.form_grid import PREFIX, Mode, edition_forms, grid, sent_texts, shown_texts
 from postroom.interfaces.web.visit import Visit
@@ -223,7 +223,9 @@ def keep(visit: Visit) -> Goto:
     """Save the result as a temporary table of the station."""
     name, answer = visit.needed("into"), _answered(visit)
     visit.station.save_table(name, visit.names["type"], answer)
-    return Goto(_again(visit, asked=visit.query.get("asked")), f"Saved {count(len(answer))} as the table {name}.")
+    return Goto(
+        _again(visit, asked=visit.query.get("asked")), f"Saved {counted(len(answer), 'form')} as the table {name}."
+    )
 
 
 # --- files ---
