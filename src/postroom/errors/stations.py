@@ -69,7 +69,7 @@ class QueryTooLarge(StationError):
 class SqlRefused(StationError):
     code = "sql-refused"
     template = "the statement is refused: {why}"
-    advice = "Use SELECT on the tables that `postroom table list` shows."
+    advice = "Query the tables that `postroom table list` shows."
 
 
 class StationInUse(StationError):

@@ -64,14 +64,10 @@ def test_a_refusal_of_a_typed_password_says_nothing_of_the_environment(monkeypat
 
 def test_an_option_is_written_as_it_is_typed() -> None:
     named = context.option("-o --output FILE", "Where.")
-    assert (named.param_decls, named.metavar, named.help) == (("-o", "--output"), "FILE", "Where.")
+    assert ([named.default, *named.param_decls], named.metavar, named.help) == (["-o", "--output"], "FILE", "Where.")
     flag = context.option("--free/--fixed", "How.", show_default=True)
-    assert (flag.param_decls, flag.metavar, named.show_default, flag.show_default) == (
-        ("--free/--fixed",),
-        None,
-        False,
-        True,
-    )
+    assert ([flag.default, *flag.param_decls], flag.metavar) == (["--free/--fixed"], None)
+    assert (named.show_default, flag.show_default) == (False, True)
     words = context.argument("[WORDS]...")
     assert (words.metavar, words.help, words.show_default) == ("[WORDS]...", None, False)
 

@@ -110,7 +110,7 @@ def get_these(network: Network, station: str, node: str, keys: Sequence[int]) ->
 
 
 def take_back(network: Network, station: str, node: str, keys: Sequence[int]) -> list[int]:
-    """Bring back what a station has shipped and nobody has got, all or none of it; answers with the keys."""
+    """Bring back what a station has shipped and nobody has got, all or none of it; returns the keys."""
     network.indexed_store(node)
     recover(network, node)  # what has left and not arrived is in its mailbox then
 
