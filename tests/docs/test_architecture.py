@@ -26,7 +26,9 @@ def folders_of(part: str) -> set[Path]:
     """Where a bare name may stand: beside the files that the part names by their path, or in the folder of its row."""
     paths = [SOURCE / name for name in named(part) if "/" in name]
     found = {SOURCE, *(path if path.is_dir() else path.parent for path in paths)}
-    return found | {folder / path.name for folder in found for path in paths if (folder / path.name).is_dir()}
+    for _ in range(2):  # a folder within a folder of the row
+        found |= {folder / path.name for folder in found for path in paths if (folder / path.name).is_dir()}
+    return found
 
 
 def is_there(name: str, folders: set[Path]) -> bool:
