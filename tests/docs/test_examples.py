@@ -141,7 +141,7 @@ def test_the_reference_is_up_to_date() -> None:
 
 def test_every_rule_of_the_description_language_is_documented() -> None:
     page = (ROOT / "docs" / "reference" / "description-language.md").read_text()
-    source = (ROOT / "src" / "postroom" / "queues" / "description.py").read_text()
+    source = (ROOT / "src" / "postroom" / "queues" / "tree" / "description.py").read_text()
     names = {rule.__name__.replace("_", "-") for rule in CHECKS} | set(
         re.findall(r'"([a-z]+(?:-[a-z]+)*)"\)$', source, re.M)
     )
