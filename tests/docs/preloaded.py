@@ -5,8 +5,8 @@ program (``SHIM``). It hands its words, folder, environment and open files to a 
 loaded. A fork of that runs the same ``main``, as a child of the same shell would: signals reach it, its exit code is
 the program's, and the shell is its user. Hashes of passwords are cheap, as in all tests that are not about them.
 
-``README.md`` and the tutorial are run with the program as it was installed. So is a page that kills one for good: that
-signal reaches only what the shell has started.
+``README.md`` and the tutorial are run with the program as it was installed. So is a page that kills one for good, because
+that signal reaches only what the shell has started, and the page about COBOL, whose programs hand over other open files.
 """
 
 from __future__ import annotations
@@ -165,6 +165,7 @@ def _become(said: list[str], files: list[int]) -> None:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(dict(item.split("=", 1) for item in rest[int(count) :]))
+    sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     sys.argv = rest[: int(count)]
     os.getppid = lambda: int(parent)
 
