@@ -73,7 +73,7 @@ def test_a_schedule_is_added(shop: Served, operator: Browser) -> None:
 def test_sessions_are_ended_and_schedules_removed(shop: Served, operator: Browser) -> None:
     looker = browser(shop.url)
     looker.sign_in("looker")
-    assert "Ended 1 sessions of looker." in operator.post("/access", do="sign-out", principal="looker").text
+    assert "Ended 1 session of looker." in operator.post("/access", do="sign-out", principal="looker").text
     assert looker.get("/overview").url.path == "/web/sign-in"
     shop.room.consumers.schedule("morning", "0 7 * * 1-5", "answers", body="look")
     assert "0 7 * * 1-5" in operator.get("/access").text

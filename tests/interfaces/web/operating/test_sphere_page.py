@@ -70,6 +70,6 @@ def test_what_is_in_doubt_is_named_and_settled(shop: Served, operator: Browser, 
     assert "Database to settle" in text
     assert operator.post("/spheres?id=booking", do="settle", url="").status_code == 400
     done = operator.post("/spheres?id=booking", do="settle", url=payments).text
-    assert "Settled 1 of spheres there." in done
+    assert "Settled 1 transaction of spheres there." in done
     assert (paid(payments), prepared(payments)) == ({"booking"}, [])
     assert "Database to settle" not in done

@@ -110,7 +110,7 @@ def test_mail_is_got_one_at_a_time_or_all(office: Served, clerk: Browser) -> Non
 def test_chosen_forms_are_shipped_and_put_into_dossiers(office: Served, clerk: Browser) -> None:
     ann = office.room.stations.admitted("Ann")
     key = ann.create("APPROVAL", {"No": 1})
-    assert "Put 1 into a &amp; b." in clerk.post("/desk/Ann", do="dossier", dossier="a & b", key=key).text
+    assert "Put 1 form into a &amp; b." in clerk.post("/desk/Ann", do="dossier", dossier="a & b", key=key).text
     assert "a &amp; b" in clerk.get("/desk/Ann").text
     assert key.split(".")[1] in clerk.get("/desk/Ann/dossier?name=a+%26+b").text
     assert clerk.post("/desk/Ann/dossier?name=a+%26+b", do="remove", key=key).url.path == "/web/desk/Ann"
@@ -119,7 +119,7 @@ def test_chosen_forms_are_shipped_and_put_into_dossiers(office: Served, clerk: B
     assert "There is no station Nowhere. Nothing was shipped." in refused.text
     assert f'value="{key}" aria-label="Choose {key}" checked' in refused.text  # nothing is to be chosen or typed again
     assert 'value="Nowhere" aria-invalid="true"' in refused.text
-    assert "Shipped 1 to Director." in clerk.post("/desk/Ann", do="ship", key=key, to="Director").text
+    assert "Shipped 1 form to Director." in clerk.post("/desk/Ann", do="ship", key=key, to="Director").text
 
 
 def test_whoever_works_at_one_station_sees_no_other(office: Served) -> None:
