@@ -101,7 +101,8 @@ def test_a_queue_is_held_and_enabled_with_its_password(shop: Served, operator: B
     assert "it can be held" in operator.post("/queues/answers", do="password", password="key").text
     assert operator.post("/queues/answers", do="password", password="another").status_code == 403
     assert operator.post("/queues/answers", do="hold", password="wrong").status_code == 403
-    assert "Held 1 queue: answers." in operator.post("/queues/answers", do="hold", hold="input only", password="key").text
+    held = operator.post("/queues/answers", do="hold", hold="input only", password="key")
+    assert "Held 1 queue: answers." in held.text
     (count,) = room.count("answers").queues
     assert count.hold.label == "input only"
     assert "Enabled 1 queue: answers." in operator.post("/queues/answers", do="enable", password="key").text
