@@ -254,7 +254,7 @@ class _Removes(Exception):
 
 
 def _agree(agreed: frozenset[str], loaded: Loaded) -> None:
-    """Raise if something would be removed that nobody has agreed to."""
+    """Raise for a removal without consent."""
     if not agreed.issuperset(loaded.removed):
         raise _Removes(loaded.removed)
 
