@@ -162,7 +162,7 @@ def test_what_a_load_would_remove_is_asked_for_where_its_button_is(shop: Served,
     asked = load(operator, none)
     assert sorted(removals(asked)) == ["rule also", "rule look"]
     assert "This load removes 2 definitions" in asked.text
-    assert f"{BUTTON}Load, and remove 2</button>" in asked.text
+    assert f"{BUTTON}Load, and remove 2 definitions</button>" in asked.text
     assert load(operator, none, removes=removals(asked)).status_code == 409, "the plain button agrees to nothing"
     for agreed in ([], ["rule also"], ["rule also\nrule look"]):
         again = load(operator, none, "load-and-remove", removes=agreed)
