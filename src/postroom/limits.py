@@ -240,6 +240,7 @@ LEASES_SHOWN: Final = 1_000  # that are told at once, unless one asks for more
 FINDINGS_KEPT_SECONDS: Final = 5  # after which an open page asks the doctor again
 FAILURES_SHOWN_MAX: Final = 2_000  # of each queue for errors or dead letters that a page groups
 NOTICES_MAX: Final = 1_000  # that wait for the next page of a session
+NAMES_SHOWN: Final = 8  # in a sentence of a page; then how many others
 UNDO_LOOKS_MAX: Final = 20  # messages that are looked for before a page offers a way back
 REQUEST_BYTES_MAX: Final = 16 * 1024 * 1024  # of a request; a body may need four times its size as JSON
 BULK_BYTES_MAX: Final = 1024 * 1024 * 1024  # of a request of JSON Lines, which is read as it comes

@@ -13,8 +13,10 @@ from postroom.errors import (
     CollectionUnknown,
     DefinitionUnknown,
     FileUnreadable,
+    QueueUnknown,
     XmlMalformed,
 )
+from postroom.model.definitions import Loaded
 from postroom.model.types import Field, MessageType
 from postroom.room import Postroom
 
@@ -112,3 +114,34 @@ def test_definitions_of_earlier_versions_are_shown_as_files(room: Postroom, tmp_
             room.definitions.files(wrong)
     with pytest.raises(ArgumentInvalid):
         room.definitions.versions(0)
+
+
+def test_what_would_change_may_be_refused_before_it_does(url: str, tmp_path: Path) -> None:
+    """``agree`` is told all of it; whatever it raises comes out, and the room is as it was."""
+    file = tmp_path / "shop.demaq"
+    queue = "create queue a kind basic mode persistent\n"
+    file.write_text(queue + "create rule r for a if (/x) then do enqueue <y/> into a\n")
+    told: list[Loaded] = []
+
+    def refuse(loaded: Loaded) -> None:
+        told.append(loaded)
+        raise Refused
+
+    with postroom.open(url) as room:
+        room.load(file)
+        version = room.definitions.versions(1)[0].version
+        file.write_text(queue + "create queue b kind basic mode persistent\n")
+        with pytest.raises(Refused):
+            room.load(file, agree=refuse)
+        assert (told[0].removed, told[0].added) == (("rule r",), ("queue b",))
+        assert room.definitions.versions(1)[0].version == version
+        assert "create rule r" in room.definitions.files()["shop.demaq"].decode()
+        with pytest.raises(QueueUnknown):
+            room.send("b", "x")
+        loaded = room.load(file, agree=told.append)
+        assert loaded == told[1]
+        assert "create rule r" not in room.definitions.files()["shop.demaq"].decode()
+
+
+class Refused(Exception):
+    """By whoever is asked."""

@@ -70,6 +70,7 @@ class AsyncStation(Part):
     sql = long(Station.sql)
     table = call(Station.table)
     tables = call(Station.tables)
+    take_back = call(Station.take_back)
 
     @property
     def forms(self) -> Any:

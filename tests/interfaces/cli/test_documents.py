@@ -187,6 +187,8 @@ dossier list --as Desk
 dossier show d --as Desk
 dossier remove d KEY --as Desk
 ship KEY Lamp --as Desk
+take-back KEY --as Desk
+ship KEY Lamp --as Desk
 mail --as Lamp
 get --as Lamp
 """

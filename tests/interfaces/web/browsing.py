@@ -91,6 +91,14 @@ def at_page(page: Page, url: str, label: str) -> None:
     page.get_by_role("navigation").get_by_role("link", name=label, exact=True).click()
 
 
+def violations(page: Page, rules: str = "{}") -> list[str]:
+    page.evaluate(AXE + "; null")
+    found = page.evaluate(
+        f"axe.run(document, {{resultTypes: ['violations'], ...{rules}}}).then((found) => found.violations)"
+    )
+    return [f"{each['id']} {[node['html'][:200] for node in each['nodes'][:2]]}" for each in found]
+
+
 def screen(page: Page, name: str, *, height: int = 780, folder: Path = SCREENS) -> None:
     """The page looks as its kept picture, but for times and fonts."""
     width = (page.viewport_size or {"width": 1280})["width"]

@@ -5,10 +5,12 @@ Operators' tests have a room of their own each, on SQLite; the same on PostgreSQ
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +81,26 @@ class Browser:
 
     def sign_in(self, name: str, password: str = PASSWORD) -> httpx.Response:
         return self.post("/sign-in", name=name, password=password)
+
+
+_UNDO = re.compile(r'<div class="notice".*?<form method="post" action="([^"]+)">(.*?)<button class="plain">([^<]+)<')
+_FIELD = re.compile(r'name="([^"]*)" value="([^"]*)"')
+
+
+def way_back(page: httpx.Response) -> str | None:
+    """What the button beside the notice is called, if there is one."""
+    found = _UNDO.search(page.text)
+    return None if found is None else found[3]
+
+
+def taken_back(there: Browser, page: httpx.Response) -> httpx.Response:
+    """The page after a click of the button beside the notice."""
+    found = _UNDO.search(page.text)
+    assert found is not None, page.text
+    fields: dict[str, list[str]] = {}
+    for name, value in _FIELD.findall(found[2]):
+        fields.setdefault(unescape(name), []).append(unescape(value))
+    return there.client.post(there.url + unescape(found[1]), data=fields, headers={"origin": there.url})
 
 
 def finished(there: Browser, answer: httpx.Response) -> str:

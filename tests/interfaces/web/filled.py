@@ -168,7 +168,7 @@ def operators_sights(room: Postroom) -> list[Sight]:
     (answer,) = room.queues.peek("answers")
     (order, *_) = room.queues.peek("orders")
     failure, shop = f"/failures?key={failed.key}", "/programs?file=shop.demaq"
-    text = SHOP.replace("+ 1", "* 2")
+    text, less = SHOP.replace("+ 1", "* 2"), "\n".join(SHOP.splitlines()[:4])
     works = {"What is sent instead, xml": "<ask><count>4</count></ask>"}
     arc = {"New arc": "few", "from": "Crossings", "to": "Full", "Pattern": "[cars"}
     return [
@@ -189,6 +189,7 @@ def operators_sights(room: Postroom) -> list[Sight]:
         Sight("programs", "/programs", "shop.demaq"),
         Sight("programs-compared", f"{shop}&before=1", "Versions"),
         Sight("programs-wrong", shop, "Nothing was changed.", {"Text": f"{SHOP}create rule"}, "Load"),
+        Sight("programs-removes", shop, "This load removes 1 definition", {"Text": less}, "Load"),
         Sight("programs-tried", shop, "would have another outcome", {"Text": text}, "Try on stored messages"),
         Sight("flows", "/flows", "Disable full"),
         Sight("flows-wrong", "/flows", "Nothing was changed.", arc, "Add the arc"),

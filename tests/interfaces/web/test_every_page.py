@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Page, expect
 from tests.interfaces.http.conftest import Served
-from tests.interfaces.web.browsing import AXE, PICTURES, SECONDS, bound, differs, screen
+from tests.interfaces.web.browsing import PICTURES, SECONDS, bound, differs, screen, violations
 from tests.interfaces.web.conftest import cookies_of, held
 from tests.interfaces.web.filled import Sight, filled_office, sights
 
@@ -63,14 +63,6 @@ class Windows:
         page.emulate_media(color_scheme="light")
         sight.look(self._served.url, page)
         return page
-
-
-def violations(page: Page, rules: str = "{}") -> list[str]:
-    page.evaluate(AXE + "; null")
-    found = page.evaluate(
-        f"axe.run(document, {{resultTypes: ['violations'], ...{rules}}}).then((found) => found.violations)"
-    )
-    return [f"{each['id']} {[node['html'][:200] for node in each['nodes'][:2]]}" for each in found]
 
 
 def too_wide(page: Page, width: int) -> int | None:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 from tests.interfaces.http.conftest import Served, serving
-from tests.interfaces.web.conftest import PASSWORD, Browser, browser, open_office
+from tests.interfaces.web.conftest import PASSWORD, Browser, browser, open_office, taken_back, way_back
 
 from postroom.interfaces.web.registry import PAGES
 from postroom.limits import LOGIN_TRIES
@@ -257,3 +257,35 @@ def test_the_desk_is_the_same_on_either_store(room: Postroom, tmp_path: Path) ->
         assert "1 session" in f"{room.access.end_sessions('clerk')} session"
         assert clerk.get("/desk/Ann").url.path == "/web/sign-in"
         clerk.client.close()
+
+
+def test_a_way_back_stays_until_something_else_is_done(office: Served, clerk: Browser) -> None:
+    ann = office.room.stations.admitted("Ann")
+    key = ann.create("APPROVAL", {"No": 41})
+    shipped = clerk.post("/desk/Ann", do="ship", key=key, to="Director")
+    assert 'class="notice" role="status" tabindex="-1" data-focus' in shipped.text
+    later = clerk.get("/you")
+    assert way_back(later) == "Take it back"
+    assert "data-focus" not in later.text.split('class="notice"')[1].split(">")[0], "it takes the focus once"
+    assert way_back(clerk.get("/you", **{"postroom-live": "1"})) is None, "a part of a page has no notice"
+    other = browser(office.url)
+    other.sign_in("clerk")
+    assert way_back(other.get("/you")) is None, "it is of one session"
+    other.client.close()
+    refused = clerk.post("/desk/Ann", do="ship", key=key, to="Nowhere")
+    assert refused.status_code == 404
+    assert way_back(clerk.get("/you")) == "Take it back", "a refused action has done nothing"
+    clerk.post("/desk/Ann", do="all")
+    assert way_back(clerk.get("/you")) is None
+    taken_back(clerk, shipped)
+
+
+def test_a_forged_way_back_is_an_action_like_any_other(office: Served, clerk: Browser) -> None:
+    ann = office.room.stations.admitted("Ann")
+    key = ann.create("APPROVAL", {"No": 42})
+    ann.ship(key, "Director")
+    for origin in ({"origin": "http://evil.example"}, {}):
+        told = clerk.client.post(f"{clerk.url}/web/desk/Ann", data={"do": "take-back", "key": key}, headers=origin)
+        assert told.status_code == 403
+    assert office.room.journal.locate(key) == "mailbox:Director"
+    ann.take_back(key)

@@ -13,9 +13,10 @@ V = TypeVar("V")  # what a page gets: a visit
 
 @dataclass(frozen=True)
 class Undo:
-    """The way back from what was done: a button beside the notice, as long as nothing else is done.
+    """The way back from what was done: a button beside the notice, until something else is done.
 
-    With no fields it is a link. ``places`` are those where messages must still be.
+    It sends the fields to a page as its form would, so the right is checked there. With no fields it is a link.
+    ``places`` are those where messages must still be, by their keys.
     """
 
     label: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
@@ -10,6 +10,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+
+from postroom.limits import NAMES_SHOWN
 
 _HERE = Path(__file__).parent
 MEDIA_TYPES = {
@@ -47,12 +49,24 @@ def count(number: int) -> str:
 def counted(number: int, noun: str) -> str:
     """A number with its noun.
 
-    >>> counted(1, "message"), counted(1204, "entry"), counted(0, "day")
-    ('1 message', '1,204 entries', '0 days')
+    >>> counted(1, "message"), counted(1204, "entry"), counted(0, "day"), counted(2, "process")
+    ('1 message', '1,204 entries', '0 days', '2 processes')
     """
-    if number != 1:
-        noun = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{noun}s"
-    return f"{count(number)} {noun}"
+    if number == 1:
+        return f"1 {noun}"
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        return f"{count(number)} {noun[:-1]}ies"
+    return f"{count(number)} {noun}{'es' if noun.endswith(('s', 'x', 'z', 'ch', 'sh')) else 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence; of many the first.
+
+    >>> listed(["a"]), listed(["a", "b"]), listed([str(number) for number in range(12)])
+    ('a', 'a, b', '0, 1, 2, 3, 4, 5, 6, 7 and 4 others')
+    """
+    more = len(names) - NAMES_SHOWN
+    return ", ".join(names[:NAMES_SHOWN]) + (f" and {counted(more, 'other')}" if more > 0 else "")
 
 
 def moment(time: datetime | str | None, now: datetime | None = None) -> str:

@@ -143,11 +143,11 @@ class Site:
         )
         visit.others = PAGES
         visit.is_again = "postroom-live" in asked.head  # the script asks for parts of a page again
-        if asked.method == "POST":
-            self._notices.pop(asked.session, None)
-        elif not visit.is_again:
+        if asked.method != "POST" and not visit.is_again:
             visit.notice = self._notice(asked.session)
         status, made = await self._inside(partial(_made, visit, asked.method == "POST"))
+        if asked.method == "POST" and status < 400:  # something else was done
+            self._notices.pop(asked.session, None)
         if isinstance(made, Goto):
             if made.notice is not None:
                 self._notices[asked.session] = Notice(made.notice, made.undo)

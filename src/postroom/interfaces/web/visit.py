@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from postroom.errors import MessageGone, PostroomError, RequestInvalid
+from postroom.errors import MessageGone, MessageUnknown, NodeDown, PostroomError, RequestInvalid
 from postroom.interfaces.http.access import Caller, Callers
 from postroom.interfaces.http.contract.operation import Need
 from postroom.interfaces.http.handling import requests
@@ -198,7 +198,14 @@ class Visit:
         if undo is None:
             return None
         places = list(undo.places.items())[:UNDO_LOOKS_MAX]
-        return undo if all(self.room.journal.locate(key) == place for key, place in places) else None
+        return undo if all(self._is_at(key, place) for key, place in places) else None
+
+    def _is_at(self, key: str, place: str) -> bool:
+        """Whether a message is known to be at a place."""
+        try:
+            return self.room.journal.locate(key) == place
+        except (MessageUnknown, NodeDown):  # forgotten, or nobody can say where it is
+            return False
 
     def message(self, key: str, edition: int | None = None) -> Message | None:
         """A message or an earlier edition; None if it is no longer stored."""

@@ -110,18 +110,16 @@ def get_these(network: Network, station: str, node: str, keys: Sequence[int]) ->
 
 
 def take_back(network: Network, station: str, node: str, keys: Sequence[int]) -> list[int]:
-    """Bring back what a station has shipped and nobody has got, all or none of it; returns the keys."""
-    network.indexed_store(node)
+    """Bring back what a station has shipped and nobody has got, all or none; returns the keys."""
+    network.indexed_store(node)  # before anything leaves a mailbox
     recover(network, node)  # what has left and not arrived is in its mailbox then
+    wanted = list(dict.fromkeys(keys))
 
     def work(tx: Transaction) -> list[Parcel]:
         if node == CONTROL:
             desk.database_of(tx, station)  # locked before the mailboxes, as when it was shipped
-        wanted = list(dict.fromkeys(keys))
-        there = {stored.queue for stored in tx.messages.find_many(wanted).values()}
-        boxes = {
-            name: desk.mailbox_of(tx, station_of(name)) for name in sorted(name for name in there if is_mailbox(name))
-        }
+        places = {stored.queue for stored in tx.messages.find_many(wanted).values()}
+        boxes = {name: desk.mailbox_of(tx, station_of(name)) for name in sorted(filter(is_mailbox, places))}
         mail = [_shipped_by(tx, boxes, station, key) for key in wanted]
         return [_get_one(tx, boxes[stored.queue], stored, station, node) for stored in mail]
 
@@ -133,13 +131,16 @@ def take_back(network: Network, station: str, node: str, keys: Sequence[int]) ->
 
 
 def _shipped_by(tx: Transaction, boxes: Mapping[str, Queue], station: str, key: int) -> Stored:
-    """A message that lies in a mailbox as a station has shipped it; what was posted in its name is not its own."""
-    stored = tx.messages.find(key)
+    """A message that is in a mailbox because a station, or a procedure there, has shipped it.
+
+    What a rule or a counter has put there in the station's name was never the station's.
+    """
+    stored, why = tx.messages.find(key), f"it is in no mailbox to which {station} has shipped it; "
     how = None if stored is None or stored.queue not in boxes else tx.journal.last(key)
     if stored is None or how is None or how.verb != SHIP or (how.detail or {}).get("from") != station:
-        where = f"it is in no mailbox to which {station} has shipped it; find it with: postroom locate {key_text(key)}"
+        where = f"{why}find it with: postroom locate {key_text(key)}"
         raise MessageElsewhere(key=key_text(key), station=station, where=where)
-    return own(tx, boxes[stored.queue], station, key)
+    return own(tx, boxes[stored.queue], station, key, why)
 
 
 def _get_some(station: str, node: str, size: int, tx: Transaction) -> tuple[list[Parcel], int]:

@@ -150,7 +150,8 @@ def test_rights_are_given_from_afar(it: Postroom) -> None:
 # --- only from afar ---
 
 
-def test_what_cannot_be_done_from_afar_says_so(here: Served) -> None:
+def test_what_cannot_be_done_from_afar_says_so(here: Served, tmp_path: Path) -> None:
+    (tmp_path / "q.qdl").write_text("01 INPUT-QUEUE (A)\n99\n")
     with postroom.open(here.url, token=here.token) as remote:
         for verb in (
             lambda: remote.run_until_idle(),
@@ -170,6 +171,7 @@ def test_what_cannot_be_done_from_afar_says_so(here: Served) -> None:
             lambda: remote.spheres.machine(["A"], []),
             lambda: remote.engine.stop(),
             lambda: remote.definitions.define_type(None),  # type: ignore[arg-type]
+            lambda: remote.load(tmp_path / "q.qdl", agree=lambda loaded: None),
         ):
             with pytest.raises(NotRemote, match="not possible through a server"):
                 verb()

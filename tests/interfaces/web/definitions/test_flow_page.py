@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.interfaces.http.conftest import Served
-from tests.interfaces.web.conftest import PASSWORD, Browser, browser
+from tests.interfaces.web.conftest import PASSWORD, Browser, browser, taken_back, way_back
 
 from postroom.interfaces.web.definitions.flow_page import WIDTH, arc_rates, placed
 from postroom.limits import ARC_RATES_SECONDS
@@ -78,10 +78,21 @@ def opened(shop: Served, folder: Path) -> tuple[Browser, Browser, Browser]:
     return found[0], found[1], found[2]
 
 
+DISABLED = {"do": "enableArc", "domain": "trading", "arc": "big"}
+
+
 def test_the_graph_is_changed_as_far_as_its_domain_allows(shop: Served, tmp_path: Path) -> None:
     keeper, *_ = several = opened(shop, tmp_path)
     assert "Disable<span" in keeper.get("/flows").text
-    assert "disableArc in trading" in keeper.post("/flows", do="disableArc", domain="trading", arc="big").text
+    disabled = keeper.post("/flows", do="disableArc", domain="trading", arc="big")
+    assert "disableArc in trading" in disabled.text
+    assert state(shop, "big") == "disabled"
+    assert way_back(disabled) == "Enable it again"
+    enabled = taken_back(keeper, disabled)
+    assert state(shop, "big") == "enabled"
+    assert way_back(enabled) == "Disable it again"
+    assert several[1].client.post(disabled.url, data=DISABLED, headers={"origin": shop.url}).status_code == 403
+    taken_back(keeper, enabled)
     assert state(shop, "big") == "disabled"
     text = keeper.get("/flows").text
     assert "Enable<span" in text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.interfaces.http.conftest import Served
-from tests.interfaces.web.conftest import Browser, finished
+from tests.interfaces.web.conftest import Browser, finished, taken_back, way_back
 
 SKETCH = {
     "procedure": "praise",
@@ -56,9 +56,17 @@ def test_a_procedure_is_filled_in_checked_tried_loaded_and_switched(office: Serv
     assert "the procedure praise was loaded." in clerk.post("/procedures", do="load", **SKETCH).text
     (kept,) = [each for each in room.stations.procedures() if each.procedure.name == "praise"]
     assert kept.enabled
-    assert "praise was disabled." in clerk.post("/procedures", do="disable", procedure="praise").text
-    assert "was so already" in clerk.post("/procedures", do="disable", procedure="praise").text
-    assert "praise was enabled." in clerk.post("/procedures", do="enable", procedure="praise").text
+    disabled = clerk.post("/procedures", do="disable", procedure="praise")
+    assert "praise was disabled." in disabled.text
+    assert way_back(disabled) == "Enable it again"
+    again = clerk.post("/procedures", do="disable", procedure="praise")
+    assert "was so already" in again.text
+    assert way_back(again) is None
+    enabled = taken_back(clerk, disabled)
+    assert "praise was enabled." in enabled.text
+    assert way_back(enabled) == "Disable it again"
+    (kept,) = [each for each in room.stations.procedures() if each.procedure.name == "praise"]
+    assert kept.enabled
     gone = clerk.post("/procedures", do="draw", **SKETCH, **{"s2.gone": "yes"}).text
     assert "destination" not in gone.split("Its text")[1]
     room.stations.remove_procedure("praise")

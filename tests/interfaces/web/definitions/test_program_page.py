@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from pathlib import Path
+from typing import Any
 
+import httpx
 from tests.interfaces.http.conftest import Served
 from tests.interfaces.web.conftest import APPROVAL, CLAIM, SETTLE, SHOP, STATIONS, Browser, ask, browser, finished
 
@@ -125,3 +129,68 @@ def test_texts_that_are_very_long_are_not_compared() -> None:
     assert rows == [("replace", "6000 lines", "6000 lines: too many to compare")]
     blank = list(changes("\n" * 4_000, "\n" * 4_001))
     assert len(blank) >= 4_000
+
+
+SECOND = """create rule also for stock
+  if (/ask) then do enqueue <more/> into answers
+"""
+BUTTON = 'name="do" value="load-and-remove">'
+
+
+def removals(page: httpx.Response) -> list[str]:
+    """What the page asks for before it is removed."""
+    return [unescape(name) for name in re.findall(r'name="removes" value="([^"]*)"', page.text)]
+
+
+def load(there: Browser, text: str, do: str = "load", **more: Any) -> httpx.Response:
+    said = {"do": do, "name": "shop.demaq", "text": text, **more}
+    return there.client.post(f"{there.url}/web/programs", data=said, headers={"origin": there.url})
+
+
+def test_what_a_load_would_remove_is_asked_for_where_its_button_is(shop: Served, operator: Browser) -> None:
+    room = shop.room
+    added = load(operator, SHOP + SECOND)
+    assert removals(added) == []
+    assert "0 removed." in added.text
+    version = room.definitions.versions(1)[0].version
+    lone = load(operator, SHOP)
+    assert lone.status_code == 409
+    assert removals(lone) == ["rule also"]
+    assert "This load removes 1 definition, and nothing was changed yet:" in lone.text
+    assert f"{BUTTON}Load, and remove rule also</button>" in lone.text
+    none = "\n".join(line for line in SHOP.splitlines() if "rule" not in line and "if (" not in line)
+    asked = load(operator, none)
+    assert sorted(removals(asked)) == ["rule also", "rule look"]
+    assert "This load removes 2 definitions" in asked.text
+    assert f"{BUTTON}Load, and remove 2 definitions</button>" in asked.text
+    assert load(operator, none, removes=removals(asked)).status_code == 409, "the plain button agrees to nothing"
+    for agreed in ([], ["rule also"], ["rule also\nrule look"]):
+        again = load(operator, none, "load-and-remove", removes=agreed)
+        assert (again.status_code, sorted(removals(again))) == (409, ["rule also", "rule look"])
+    assert room.definitions.versions(1)[0].version == version
+    more = none.replace("create queue answers kind basic mode persistent", "")
+    changed = load(operator, more, "load-and-remove", removes=removals(asked))
+    assert changed.status_code == 409, "it was agreed to, but to another text"
+    assert "queue answers" in removals(changed)
+    assert room.definitions.versions(1)[0].version == version
+    done = load(operator, none, "load-and-remove", removes=removals(asked))
+    assert "2 removed." in done.text
+    assert "create rule" not in room.definitions.files()["shop.demaq"].decode()
+
+
+def test_what_was_chosen_beside_a_load_is_kept_while_it_is_asked(shop: Served, operator: Browser) -> None:
+    """A slicing with messages goes only with the box ticked, and that is not to be ticked twice."""
+    sliced = SHOP + "create property n as xs:string queue stock value /ask/count\ncreate slicing s on n\n"
+    assert "0 removed." in load(operator, sliced).text
+    shop.room.send("stock", ask("4"), format="xml")
+    shop.room.run(until_idle=True)
+    asked = load(operator, SHOP, drop="yes")
+    assert asked.status_code == 409
+    assert 'name="drop" value="yes" checked>' in asked.text
+    assert 'name="drop" value="yes">' in load(operator, sliced.replace("slicing s", "slicing t")).text
+    refused = load(operator, SHOP, "load-and-remove", removes=removals(asked))
+    assert refused.status_code >= 400
+    assert "create slicing" in shop.room.definitions.files()["shop.demaq"].decode()
+    done = load(operator, SHOP, "load-and-remove", removes=removals(asked), drop="yes")
+    assert "removed." in done.text
+    assert "create slicing" not in shop.room.definitions.files()["shop.demaq"].decode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.interfaces.http.conftest import Served
-from tests.interfaces.web.conftest import Browser, browser
+from tests.interfaces.web.conftest import Browser, browser, taken_back, way_back
 
 from postroom.interfaces.web.operating import access_page
 
@@ -73,10 +73,37 @@ def test_a_schedule_is_added(shop: Served, operator: Browser) -> None:
 def test_sessions_are_ended_and_schedules_removed(shop: Served, operator: Browser) -> None:
     looker = browser(shop.url)
     looker.sign_in("looker")
-    assert "Ended 1 sessions of looker." in operator.post("/access", do="sign-out", principal="looker").text
+    assert "Ended 1 session of looker." in operator.post("/access", do="sign-out", principal="looker").text
     assert looker.get("/overview").url.path == "/web/sign-in"
     shop.room.consumers.schedule("morning", "0 7 * * 1-5", "answers", body="look")
     assert "0 7 * * 1-5" in operator.get("/access").text
     operator.post("/access", do="unschedule", name="morning")
     assert shop.room.consumers.schedules() == []
     looker.client.close()
+
+
+def test_a_grant_that_was_withdrawn_is_given_again_by_whoever_may(shop: Served, operator: Browser) -> None:
+    shop.room.access.grant("nobody", "look", "answers")
+    what = {"principal": "nobody", "verb": "look", "object": "answers"}
+    gone = operator.post("/access", do="withdraw", **what)
+    assert way_back(gone) == "Grant it again"
+    assert "granted." in taken_back(operator, gone).text
+    assert [grant.verb for grant in shop.room.access.grants() if grant.principal == "nobody"] == ["look"]
+    operator.post("/access", do="withdraw", **what)
+    none = operator.post("/access", do="withdraw", **what)
+    assert "there was no such grant" in none.text
+    assert way_back(none) is None
+    shop.room.access.withdraw("operator", "operate", "*")
+    shop.room.access.grant("operator", "look", "*")
+    refused = taken_back(operator, gone)
+    assert refused.status_code == 403
+    assert [grant for grant in shop.room.access.grants() if grant.principal == "nobody"] == []
+
+
+def test_what_cannot_be_undone_is_told_before_it_is_done(shop: Served, operator: Browser) -> None:
+    shop.room.access.create_token("looker", "printer")
+    shop.room.consumers.schedule("nightly", "0 3 * * *", "answers", body="x")
+    text = operator.get("/access").text
+    for said in ("Revoke printer", "Remove nightly", "Remove the user of this name", "Nothing more is sent by it."):
+        assert said in text
+    assert text.count('<details class="sure">') == 2 + len(shop.room.access.tokens())

@@ -63,7 +63,7 @@ def test_all_of_a_cause_are_tried_however_many(
     keys = fail(shop.room, *(f"{number},0" for number in range(5)))
     address, tried = all_tried(operator, keys[0], find=",0", put="0")
     assert "5 work" in tried
-    assert "Sent 5 again:" in operator.post(address, do="retry-all", key=keys[0], find=",0", put="0").text
+    assert "Sent 5 messages again:" in operator.post(address, do="retry-all", key=keys[0], find=",0", put="0").text
 
 
 def test_what_is_not_grouped_is_told_and_the_next_page_has_it(
@@ -187,9 +187,9 @@ def test_all_of_a_cause_get_the_same_edit_and_the_rest_stays(shop: Served, opera
     keys = fail(shop.room, "1,0", "2,0", "many")
     address, tried = all_tried(operator, keys[0], find=",0", put="0")
     assert "2 work" in tried
-    assert "1 do not" in tried
+    assert "1 does not" in tried
     done = operator.post(address, do="retry-all", key=keys[0], find=",0", put="0")
-    assert "Sent 2 again, 1 was not" in done.text
+    assert "Sent 2 messages again, 1 was not" in done.text
     shop.room.run(until_idle=True)
     assert answers(shop.room) == ["<answer>11</answer>", "<answer>21</answer>"]
     assert [each.key for each in failures(shop.room)] == [keys[2]]
@@ -202,7 +202,7 @@ def test_another_failure_may_be_looked_at_between_the_dry_run_of_all_and_their_r
     address, _ = all_tried(operator, keys[0], find=",0", put="0")
     assert operator.post(address, do="retry-all", key=keys[0], find=",0", put="1").status_code == 400
     done = operator.post(address, do="retry-all", key=keys[2], find=",0", put="0")
-    assert "Sent 2 again, 1 was not" in done.text
+    assert "Sent 2 messages again, 1 was not" in done.text
 
 
 def test_what_is_refused_when_all_are_sent_again_is_told_and_the_others_go(shop: Served, operator: Browser) -> None:
@@ -211,7 +211,7 @@ def test_what_is_refused_when_all_are_sent_again_is_told_and_the_others_go(shop:
     shop.room.queues.set_password("stock", password="pw")
     shop.room.queues.disable("stock", password="pw")
     done = operator.post(address, do="retry-all", key=keys[0], find=",0", put="0").text
-    assert "Sent 0 again, 2 were not" in done
+    assert "Sent 0 messages again, 2 were not" in done
     assert "hold" in done
     assert len(failures(shop.room)) == 2
 

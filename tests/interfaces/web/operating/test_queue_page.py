@@ -101,10 +101,18 @@ def test_a_queue_is_held_and_enabled_with_its_password(shop: Served, operator: B
     assert "it can be held" in operator.post("/queues/answers", do="password", password="key").text
     assert operator.post("/queues/answers", do="password", password="another").status_code == 403
     assert operator.post("/queues/answers", do="hold", password="wrong").status_code == 403
-    assert "Held 1: answers." in operator.post("/queues/answers", do="hold", hold="input only", password="key").text
+    held = operator.post("/queues/answers", do="hold", hold="input only", password="key")
+    assert "Held 1 queue: answers." in held.text
+    assert '/queues/answers#hold">Enable what was held</a>' in held.text
+    assert "Enable what was held" in operator.get("/you").text
     (count,) = room.count("answers").queues
     assert count.hold.label == "input only"
-    assert "Enabled 1: answers." in operator.post("/queues/answers", do="enable", password="key").text
+    again = operator.post("/queues/answers", do="hold", hold="input only", password="key")
+    assert "Held 0 queues." in again.text
+    assert "Enable what was held" not in again.text
+    enabled = operator.post("/queues/answers", do="enable", password="key")
+    assert "Enabled 1 queue: answers." in enabled.text
+    assert "Enable what was held" not in enabled.text
 
 
 def test_the_policy_is_changed_field_by_field(shop: Served, operator: Browser) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
 import pytest
 from tests.interfaces.http.conftest import Served
 from tests.interfaces.web.conftest import Browser, browser
@@ -9,7 +12,7 @@ from tests.spheres.bank import paid, prepared
 from tests.spheres.conftest import payments, two_phase_server
 from tests.spheres.payer import killed_at
 
-from postroom.interfaces.web.operating.sphere_page import if_aborted
+from postroom.interfaces.web.operating.sphere_page import if_aborted, would
 from postroom.spheres.monitor import SendShown
 
 __all__ = ["payments", "two_phase_server"]  # fixtures
@@ -28,6 +31,7 @@ def test_a_sphere_is_shown_with_its_sends_and_aborted(shop: Served, operator: Br
     text = operator.get("/spheres?id=pay-1042").text
     for said in ("ACTIVE", "withdrawn", "never sent", "Abort pay-1042"):
         assert said in text
+    assert "Of its 2 sends, 1 is withdrawn, 1 is never sent. Its owner cannot commit afterwards." in text
     assert "This needs the right sphere." in looker.get("/spheres?id=pay-1042").text
     for action in ("abort", "settle"):
         assert looker.post("/spheres", do=action, id="pay-1042", url="postgresql:///x").status_code == 403
@@ -53,10 +57,38 @@ def test_a_sphere_is_shown_with_its_sends_and_aborted(shop: Served, operator: Br
     ],
 )
 def test_what_an_abort_would_do(when: str, key: str | None, remembered: str | None, received: bool, words: str) -> None:
-    from datetime import UTC, datetime
+    send = shown(when, key, remembered, received)
+    assert if_aborted(send, False)[1] == words
+    assert if_aborted(send, True) == ("done", "nothing")
+    assert if_aborted(replace(send, outcome="withdrawn"), False) == ("done", "withdrawn")
+    parked = replace(send, outcome="parked", why="no node")
+    assert [if_aborted(parked, is_over) for is_over in (False, True)] == [("parked", "parked: no node")] * 2
 
+
+def shown(
+    when: str, key: str | None = None, remembered: str | None = None, received: bool = False, outcome: str = "open"
+) -> SendShown:
     at = datetime(2026, 11, 17, tzinfo=UTC) if received else None
-    assert if_aborted(SendShown(when, "q", key, remembered, "undo", at, None, "open", None), False)[1] == words
+    return SendShown(when, "q", key, remembered, "undo", at, None, outcome, None)
+
+
+def test_what_an_abort_would_do_is_said_of_all_sends_at_once() -> None:
+    kinds = [
+        (shown("commit"), "is never sent", "are never sent"),
+        (shown("abort"), "is sent then", "are sent then"),
+        (shown("return", "1"), "comes back", "come back"),
+        (shown("now", "1"), "is withdrawn", "are withdrawn"),
+        (shown("now", "1", "2", received=True), "gets its compensation", "get their compensation"),
+        (shown("now", "1", received=True), "stays as it is", "stay as they are"),
+        (shown("now", "1", outcome="parked"), "stays parked", "stay parked"),
+    ]
+    for send, one, several in kinds:
+        assert would([send]) == f"Its one send {one}."
+        assert would([send, send]) == f"Of its 2 sends, 2 {several}."
+        assert would([send, shown("commit", outcome="withdrawn")]) == f"Of its 2 sends, 1 {one}."
+    assert would([kinds[0][0], kinds[3][0], kinds[3][0]]) == "Of its 3 sends, 1 is never sent, 2 are withdrawn."
+    for done in ([], [shown("now", "1", outcome="withdrawn")]):
+        assert would(done) == "An abort changes nothing that it has sent."
 
 
 @pytest.mark.slow
@@ -70,6 +102,6 @@ def test_what_is_in_doubt_is_named_and_settled(shop: Served, operator: Browser, 
     assert "Database to settle" in text
     assert operator.post("/spheres?id=booking", do="settle", url="").status_code == 400
     done = operator.post("/spheres?id=booking", do="settle", url=payments).text
-    assert "Settled 1 of spheres there." in done
+    assert "Settled 1 transaction of spheres there." in done
     assert (paid(payments), prepared(payments)) == ({"booking"}, [])
     assert "Database to settle" not in done

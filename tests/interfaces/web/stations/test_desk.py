@@ -6,9 +6,10 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import httpx
 import pytest
 from tests.interfaces.http.conftest import Served
-from tests.interfaces.web.conftest import Browser, browser, served_office
+from tests.interfaces.web.conftest import Browser, browser, served_office, taken_back, way_back
 
 PAYLOADS = [
     "<script>alert(1)</script>",
@@ -110,7 +111,7 @@ def test_mail_is_got_one_at_a_time_or_all(office: Served, clerk: Browser) -> Non
 def test_chosen_forms_are_shipped_and_put_into_dossiers(office: Served, clerk: Browser) -> None:
     ann = office.room.stations.admitted("Ann")
     key = ann.create("APPROVAL", {"No": 1})
-    assert "Put 1 into a &amp; b." in clerk.post("/desk/Ann", do="dossier", dossier="a & b", key=key).text
+    assert "Put 1 form into a &amp; b." in clerk.post("/desk/Ann", do="dossier", dossier="a & b", key=key).text
     assert "a &amp; b" in clerk.get("/desk/Ann").text
     assert key.split(".")[1] in clerk.get("/desk/Ann/dossier?name=a+%26+b").text
     assert clerk.post("/desk/Ann/dossier?name=a+%26+b", do="remove", key=key).url.path == "/web/desk/Ann"
@@ -119,7 +120,7 @@ def test_chosen_forms_are_shipped_and_put_into_dossiers(office: Served, clerk: B
     assert "There is no station Nowhere. Nothing was shipped." in refused.text
     assert f'value="{key}" aria-label="Choose {key}" checked' in refused.text  # nothing is to be chosen or typed again
     assert 'value="Nowhere" aria-invalid="true"' in refused.text
-    assert "Shipped 1 to Director." in clerk.post("/desk/Ann", do="ship", key=key, to="Director").text
+    assert "Shipped 1 form to Director." in clerk.post("/desk/Ann", do="ship", key=key, to="Director").text
 
 
 def test_whoever_works_at_one_station_sees_no_other(office: Served) -> None:
@@ -193,3 +194,108 @@ def test_what_does_not_fit_is_said_once(clerk: Browser) -> None:
     )
     assert "takes a number such as 12.50" in page.text
     assert "CLAIM, field Amount" not in page.text
+
+
+# --- taking back ---
+
+
+def test_what_was_shipped_comes_back_by_the_button_beside_the_notice(office: Served, clerk: Browser) -> None:
+    ann = office.room.stations.admitted("Ann")
+    key = ann.create("APPROVAL", {"No": 31})
+    shipped = clerk.post(f"/desk/Ann/forms/{key}", do="ship", to="Ben")
+    assert f"Shipped {key} to Ben." in shipped.text
+    assert way_back(shipped) == "Take it back"
+    assert way_back(clerk.get("/you")) == "Take it back", "it stays on every page until something else is done"
+    assert way_back(clerk.get("/desk/Director")) == "Take it back"
+    back = taken_back(clerk, shipped)
+    assert back.url.path == f"/web/desk/Ann/forms/{key}"
+    assert f"Took back {key}." in back.text
+    assert way_back(back) is None
+    assert office.room.journal.locate(key) == "Ann"
+    two = [key, ann.create("APPROVAL", {"No": 32})]
+    shipped = many(clerk, "/desk/Ann", two, do="ship", to="Ben")
+    assert "Shipped 2 forms to Ben." in shipped.text
+    assert way_back(shipped) == "Take them back"
+    back = taken_back(clerk, shipped)
+    assert f"Took back {two[0]}, {two[1]}." in back.text
+    assert back.url.path == "/web/desk/Ann"
+    assert [office.room.journal.locate(key) for key in two] == ["Ann", "Ann"]
+
+
+def many(clerk: Browser, path: str, keys: list[str], **fields: str) -> httpx.Response:
+    """A form of a page with several rows chosen."""
+    return clerk.client.post(f"{clerk.url}/web{path}", data={"key": keys, **fields}, headers={"origin": clerk.url})
+
+
+def test_there_is_no_way_back_once_somebody_has_got_it(office: Served, clerk: Browser) -> None:
+    ann, ben = (office.room.stations.admitted(name) for name in ("Ann", "Ben"))
+    key, other = ann.create_many("APPROVAL", [{"No": 33}, {"No": 34}])
+    shipped = clerk.post("/desk/Ann", do="ship", key=key, to="Ben")
+    assert way_back(clerk.get("/you")) == "Take it back"
+    ben.get()
+    after = clerk.get("/you")
+    assert way_back(after) is None
+    assert "Shipped" not in after.text, "it was told once"
+    late = taken_back(clerk, shipped)  # a page that was still open
+    assert late.status_code == 409
+    assert f"{key} is no longer in the mailbox: somebody has got it.</strong> Nothing was changed." in late.text
+    assert office.room.journal.locate(key) == "Ben"
+    ben.ship(key, "Ann")
+    ann.get()
+    shipped = many(clerk, "/desk/Ann", [key, other], do="ship", to="Ben")
+    assert ben.get(keys=[key]) == [key]
+    part = taken_back(clerk, shipped)
+    assert part.status_code == 200
+    assert f"Took back {other}. {key} is no longer in the mailbox: somebody has got it." in part.text
+    assert [office.room.journal.locate(each) for each in (key, other)] == ["Ben", "Ann"]
+    again = taken_back(clerk, shipped)
+    assert again.status_code == 409
+    assert f"{key}, {other} are no longer in the mailbox: somebody has got them." in again.text
+
+
+def test_nobody_takes_back_what_another_station_has_shipped(office: Served, clerk: Browser, stranger: Browser) -> None:
+    ben = office.room.stations.admitted("Ben")
+    key = ben.create("APPROVAL", {"No": 35})
+    ben.ship(key, "Director")
+    stranger.sign_in("Ann")
+    assert stranger.post("/desk/Ben", do="take-back", key=key).status_code == 403
+    assert stranger.post("/desk/Ann", do="take-back", key=key).status_code == 409
+    assert clerk.post("/desk/Director", do="take-back", key=key).status_code == 409
+    for odd in ("", "nonsense"):
+        assert clerk.post("/desk/Ben", do="take-back", key=odd).status_code == 400
+    assert clerk.post("/desk/Ben", do="take-back").status_code == 400
+    assert office.room.journal.locate(key) == "mailbox:Director"
+    twice = many(clerk, "/desk/Ben", [key, key], do="take-back")
+    assert f"Took back {key}." in twice.text
+    assert office.room.journal.locate(key) == "Ben"
+
+
+def test_what_was_put_into_a_dossier_is_taken_out_again_and_back(office: Served, clerk: Browser) -> None:
+    ann = office.room.stations.admitted("Ann")
+    one, two = ann.create_many("APPROVAL", [{"No": 36}, {"No": 37}])
+    put = many(clerk, "/desk/Ann", [one, two], do="dossier", dossier="a & b")
+    assert "Put 2 forms into a &amp; b." in put.text
+    assert way_back(put) == "Take out again"
+    out = taken_back(clerk, put)
+    assert "Took 2 forms out of a &amp; b." in out.text
+    assert "a & b" not in ann.dossiers()
+    assert way_back(out) == "Put back"
+    taken_back(clerk, out)
+    assert [image.key for image in ann.dossier("a & b")] == [one, two]
+    partly = many(clerk, "/desk/Ann", [one, two], do="dossier", dossier="a & b")
+    assert "Put 0 forms into" in partly.text
+    assert way_back(partly) is None, "they were in it before"
+    nothing = clerk.post("/desk/Ann", do="dossier", dossier="a & b")
+    assert "Put 0 forms into" in nothing.text
+    assert way_back(nothing) is None
+    none = clerk.post("/desk/Ann/dossier?name=a+%26+b", do="remove")
+    assert "Took 0 forms out of" in none.text
+    assert way_back(none) is None
+    from_form = clerk.post(f"/desk/Ann/forms/{one}", do="dossier", dossier="late", key=two)
+    assert way_back(from_form) == "Take out again"
+    ann.ship(one, "Director")
+    assert way_back(clerk.get("/you")) is None, "it is no longer at hand"
+    ann.take_back(one)
+    taken_back(clerk, clerk.post(f"/desk/Ann/forms/{one}", do="dossier", dossier="late", key=two))
+    assert "late" not in ann.dossiers()
+    ann.remove_from_dossier("a & b", two)

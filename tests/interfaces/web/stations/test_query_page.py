@@ -62,7 +62,7 @@ def test_a_table_and_files_are_what_was_shown_and_not_another_answer(office: Ser
     ben.create("CLAIM", {"No": 558, "Claimant": "later"})
     address = unescape(there[1])
     saved = clerk.post(address, do="keep", into="shown")
-    assert "Saved 1 as the table shown." in saved.text
+    assert "Saved 1 form as the table shown." in saved.text
     assert number[0] in saved.text  # the page has the same answer still
     (image,) = ann.table("shown")
     assert (image.key, image.fields["Remarks"]) == (key, None)

@@ -20,7 +20,7 @@ from postroom.interfaces.http.client.leasing import RemoteLeasing, portions
 from postroom.interfaces.http.client.link import Link
 from postroom.interfaces.http.client.spheres import RemoteSphere, bind
 from postroom.interfaces.http.contract.objects import Objects
-from postroom.interfaces.http.contract.operation import LOCAL, Operation
+from postroom.interfaces.http.contract.operation import LOCAL, UNSENT, Operation
 from postroom.interfaces.http.contract.operations import OPERATIONS
 from postroom.limits import COLLECTION_BYTES_MAX, COMMIT_SECONDS, FLOW_BYTES_MAX, HEARTBEAT_SECONDS, LISTED_MAX
 from postroom.model.arguments import check_call
@@ -137,6 +137,8 @@ def _given(operation: Operation, bound: inspect.BoundArguments) -> dict[str, Any
         parameter = operation.signature.parameters[name]
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             values |= _by_any_name(operation, name, value, values)
+        elif value is not parameter.default and name in UNSENT:
+            raise NotRemote(what=f"{operation.verb} with {name}")
         elif value is parameter.default or value == () or name in LOCAL:
             continue
         elif callable(value):

@@ -29,8 +29,10 @@ from postroom.model.rights import VERBS
 
 #: What a path names besides arguments of the verb: the object whose verb it is.
 PLACES: dict[str, Kind] = {"station": TEXT, "sphere": TEXT, "lease": NUMBER}
+#: What is asked inside a commit, and so refused for a server's room.
+UNSENT = ("agree",)
 #: About the machine of whoever calls, and never sent.
-LOCAL = ("progress", "agree", "master", "conf", "deliver", "report", "before", "broker", "token", "detached")
+LOCAL = (*UNSENT, "progress", "master", "conf", "deliver", "report", "before", "broker", "token", "detached")
 _OBJECTS = {"queue": ("queue", "key", "lease", "name"), "space": ("space",), "station": ("station",)}
 _DEEP = ("queue", "object")  # in a path they may have a slash
 

@@ -107,9 +107,14 @@ def _context(
         "asking": None,
         "tried": tried,
         "removes": (),
+        "drops": _drops(visit),
         "may_load": visit.may("load", "*"),
         "definitions": visit.room.definitions.catalog() if not name else [],
     }
+
+
+def _drops(visit: Visit) -> bool:
+    return visit.form.get("drop") == "yes"
 
 
 def file_texts(room: Postroom, version: int | None = None) -> dict[str, str]:
@@ -249,20 +254,27 @@ class _Removes(Exception):
 
 
 def _agree(agreed: frozenset[str], loaded: Loaded) -> None:
-    """Raise if anything would be removed without consent."""
+    """Raise for a removal without consent."""
     if not agreed.issuperset(loaded.removed):
         raise _Removes(loaded.removed)
 
 
 def load(visit: Visit) -> Goto | Again:
+    """Load what removes nothing; else say what it would remove."""
+    return _load(visit, frozenset())
+
+
+def load_and_remove(visit: Visit) -> Goto | Again:
+    """Load what removes nothing else than what was said."""
+    return _load(visit, frozenset(visit.all("removes")))
+
+
+def _load(visit: Visit, agreed: frozenset[str]) -> Goto | Again:
     visit.require("load", None, {})
     draft = drafted(visit)
     try:
         with written(visit.room, draft) as file:
-            agreed = visit.form.get("removes", "").split("\n")
-            loaded = visit.room.definitions.load(
-                file, drop=visit.form.get("drop") == "yes", agree=partial(_agree, frozenset(agreed))
-            )
+            loaded = visit.room.definitions.load(file, drop=_drops(visit), agree=partial(_agree, agreed))
     except DefinitionError as error:
         return _wrong(visit, draft, error)
     except _Removes as asked:
@@ -278,7 +290,7 @@ PAGE = Page(
     show,
     "look",
     None,
-    {"check": check, "try": try_out, "stop": stop, "load": load},
+    {"check": check, "try": try_out, "stop": stop, "load": load, "load-and-remove": load_and_remove},
     label="Programs",
     group="operators",
 )

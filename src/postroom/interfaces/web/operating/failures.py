@@ -27,7 +27,7 @@ from postroom.interfaces.web.asking import Asking
 from postroom.interfaces.web.operating import body_view
 from postroom.interfaces.web.operating.overview import oldest_messages, picture
 from postroom.interfaces.web.page import Again, Goto, Page
-from postroom.interfaces.web.rendering import count
+from postroom.interfaces.web.rendering import count, counted
 from postroom.interfaces.web.visit import Visit
 from postroom.limits import FAILURES_SHOWN_MAX
 from postroom.model.body import Format
@@ -456,7 +456,7 @@ def retry_all(visit: Visit) -> Goto:
     stays = f", {count(left)} {'was' if left == 1 else 'were'} not" if left else ""
     stays += f" ({why[:200]})" if why else ""
     what = tried.works[0][0].cause[0] if tried.works else "none would work"
-    return Goto(visit.address(PATH), f"Sent {count(sent)} again{stays}: {what[:120]}.")
+    return Goto(visit.address(PATH), f"Sent {counted(sent, 'message')} again{stays}: {what[:120]}.")
 
 
 def _tried_before(visit: Visit) -> tuple[TryAll, TriedAll]:

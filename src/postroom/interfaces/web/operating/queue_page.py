@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from postroom.errors import PostroomError, RequestInvalid
 from postroom.interfaces.web.operating.body_view import property_text
 from postroom.interfaces.web.page import Goto, Page, Undo
-from postroom.interfaces.web.rendering import counted
+from postroom.interfaces.web.rendering import counted, listed
 from postroom.interfaces.web.visit import Visit
 from postroom.limits import DESK_ROWS, SEARCHED_MESSAGES_MAX
 from postroom.model.body import Format, parse_json
@@ -196,8 +196,7 @@ def _changed(verb: str, names: Sequence[str]) -> str:
     >>> _changed("Held", ["orders"]), _changed("Enabled", [])
     ('Held 1 queue: orders.', 'Enabled 0 queues.')
     """
-    listed = f": {', '.join(names[:8])}{', …' if len(names) > 8 else ''}" if names else ""
-    return f"{verb} {counted(len(names), 'queue')}{listed}."
+    return f"{verb} {counted(len(names), 'queue')}{f': {listed(names)}' if names else ''}."
 
 
 def set_password(visit: Visit) -> Goto:

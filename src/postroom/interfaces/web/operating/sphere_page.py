@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from postroom.interfaces.web.page import Goto, Page
 from postroom.interfaces.web.rendering import count, counted
@@ -36,44 +36,58 @@ def show(visit: Visit) -> Mapping[str, Any]:
     }
 
 
+class _Fate(NamedTuple):
+    """What an abort would do to a send: its sign, and how it is said of itself, of one and of several."""
+
+    sign: str
+    says: str
+    of_one: str
+    of_several: str
+
+
+_STAYS = _Fate("warning", "stays: nothing undoes it", "stays as it is", "stay as they are")
+_PARKED = _Fate("parked", "parked: {why}", "stays parked", "stay parked")
+_UNSENT = _Fate("withdrawn", "never sent", "is never sent", "are never sent")
+_SENT = _Fate("runs", "sent then", "is sent then", "are sent then")
+_BACK = _Fate("undone", "comes back to {recipient}", "comes back", "come back")
+_WITHDRAWN = _Fate("withdrawn", "withdrawn", "is withdrawn", "are withdrawn")
+_COMPENSATED = _Fate("undone", "compensated in {queue}", "gets its compensation", "get their compensation")
+_BY_MOMENT = {"commit": _UNSENT, "abort": _SENT, "return": _BACK}
+
+
+def _fate(send: SendShown) -> _Fate | None:
+    """What an abort would do to a send; None if its outcome is known."""
+    if send.outcome == "parked":
+        return _PARKED
+    if send.outcome != "open":
+        return None
+    if send.when in _BY_MOMENT:
+        return _BY_MOMENT[send.when]
+    if send.received is None and send.key is not None:
+        return _WITHDRAWN
+    return _STAYS if send.remembered is None else _COMPENSATED
+
+
 def if_aborted(send: SendShown, is_over: bool) -> tuple[str, str]:
     """The outcome of a send, or what an abort would do to it: icon and text."""
-    if send.outcome not in ("open", "parked"):
+    fate = _fate(send)
+    if fate is None:
         return "done", send.outcome
-    if send.outcome == "parked":
-        return "parked", f"parked: {send.why}"
-    if is_over:
+    if is_over and fate is not _PARKED:
         return "done", "nothing"
-    if send.when == "commit":
-        return "withdrawn", "never sent"
-    if send.when == "abort":
-        return "runs", "sent then"
-    if send.when == "return":
-        return "undone", f"comes back to {send.recipient}"
-    if send.received is None and send.key is not None:
-        return "withdrawn", "withdrawn"
-    if send.remembered is not None:
-        return "undone", f"compensated in {send.target or send.recipient}"
-    return "warning", "stays: nothing undoes it"
+    says = fate.says.format(why=send.why, recipient=send.recipient, queue=send.target or send.recipient)
+    return fate.sign, says
 
 
 def would(sends: Sequence[SendShown]) -> str:
     """What an abort would do to how many."""
-    counts = Counter(if_aborted(send, False)[1].partition(" ")[0] for send in sends)
-    said = [f"{count(number)} {_ABORTED[word][number != 1]}" for word, number in counts.items() if word in _ABORTED]
-    return f"Of what it has sent, {', '.join(said)}." if said else "Nothing that it has sent changes by it."
-
-
-#: By the first word of what an abort would do to a send: of one, and of several.
-_ABORTED = {
-    "never": ("is never sent", "are never sent"),
-    "sent": ("is sent then", "are sent then"),
-    "comes": ("comes back", "come back"),
-    "withdrawn": ("is withdrawn", "are withdrawn"),
-    "compensated": ("gets its compensation", "get their compensation"),
-    "stays:": ("stays as it is", "stay as they are"),
-    "parked:": ("stays parked", "stay parked"),
-}
+    fates = Counter(fate for send in sends if (fate := _fate(send)) is not None)
+    if not fates:
+        return "An abort changes nothing that it has sent."
+    if len(sends) == 1:
+        return f"Its one send {next(iter(fates)).of_one}."
+    said = [f"{count(number)} {fate.of_one if number == 1 else fate.of_several}" for fate, number in fates.items()]
+    return f"Of its {counted(len(sends), 'send')}, {', '.join(said)}."
 
 
 def abort(visit: Visit) -> Goto:

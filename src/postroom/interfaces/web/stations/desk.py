@@ -8,12 +8,13 @@ from typing import Any
 
 from postroom.errors import MessageElsewhere, StationUnknown
 from postroom.interfaces.web.page import Again, Goto, Page, Undo
-from postroom.interfaces.web.rendering import counted
+from postroom.interfaces.web.rendering import counted, listed
 from postroom.interfaces.web.stations.form_grid import PREFIX, Mode, edition_forms, first_fields, grid, shown_texts
 from postroom.interfaces.web.visit import Visit
 from postroom.stations.mail.mail import Shipped
+from postroom.stations.places.network import CONTROL
 from postroom.stations.procedures.inspection import Waiting
-from postroom.stations.station import InventoryItem
+from postroom.stations.station import InventoryItem, Station
 
 PATH = "/desk/{station}"
 
@@ -121,35 +122,47 @@ def way_back(visit: Visit, shipped: Sequence[Shipped]) -> Undo | None:
 
 def take_back(visit: Visit) -> Goto | Again:
     """Forms that were shipped come back, but for those that somebody has got."""
-    back: list[str] = []
-    gone: list[str] = []
-    for key in visit.all("key"):
-        try:
-            back += visit.station.take_back(key)
-        except MessageElsewhere:
-            gone.append(key)
-    late = f"{', '.join(gone)} {'is' if len(gone) == 1 else 'are'} no longer in the mailbox: somebody has got it."
+    visit.needed("key")
+    keys = list(dict.fromkeys(visit.all("key")))
+    back, gone = _taken_back(visit.station, keys)
+    are, them = ("is", "it") if len(gone) == 1 else ("are", "them")
+    late = f"{listed(gone)} {are} no longer in the mailbox: somebody has got {them}."
     if not back:
         return Again({**show(visit), "gone": late}, 409)
     there = visit.here()
-    if len(back) == 1 and not gone:
+    if len(keys) == 1:
         there = visit.address("/desk/{station}/forms/{key}", {**visit.names, "key": back[0]})
-    return Goto(there, f"Took back {', '.join(back)}.{f' {late}' if gone else ''}")
+    return Goto(there, f"Took back {listed(back)}.{f' {late}' if gone else ''}")
+
+
+def _taken_back(station: Station, keys: Sequence[str]) -> tuple[list[str], list[str]]:
+    """All of them in one commit; if some are gone, the others one by one. Returns those that came back, and others."""
+    try:
+        return station.take_back(keys), []
+    except MessageElsewhere:
+        if len(keys) == 1:
+            return [], list(keys)
+    each = [_taken_back(station, [key]) for key in keys]
+    return [key for back, _ in each for key in back], [key for _, gone in each for key in gone]
 
 
 def add_to_dossier(visit: Visit) -> Goto:
-    name = visit.needed("dossier")
-    added = visit.station.add_to_dossier(name, *visit.all("key"))
-    return Goto(visit.here(), f"Put {counted(added, 'form')} into {name}.", way_out(visit, name, added))
+    name, keys = visit.needed("dossier"), visit.all("key")
+    added = visit.station.add_to_dossier(name, *keys)
+    return Goto(visit.here(), f"Put {counted(added, 'form')} into {name}.", way_out(visit, name, keys, added))
 
 
-def way_out(visit: Visit, name: str, added: int) -> Undo | None:
+def way_out(visit: Visit, name: str, keys: Sequence[str], added: int) -> Undo | None:
     """How forms leave a dossier that they were put into; none if some were in it before."""
-    keys = visit.all("key") or [visit.names["key"]]
-    if added != len(set(keys)):
+    if not added or added != len(set(keys)):
         return None
     there = visit.address("/desk/{station}/dossier", {"station": visit.names["station"]}, name=name)
-    return Undo("Take out again", there, [("do", "remove"), *(("key", key) for key in keys)])
+    return Undo("Take out again", there, [("do", "remove"), *(("key", key) for key in keys)], here_still(visit, keys))
+
+
+def here_still(visit: Visit, keys: Sequence[str]) -> dict[str, str]:
+    """Where forms at hand are. A station of another node is not asked again with each page."""
+    return dict.fromkeys(keys, visit.station.name) if visit.station.node == CONTROL else {}
 
 
 PAGE = Page(

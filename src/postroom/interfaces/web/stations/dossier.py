@@ -8,6 +8,7 @@ from typing import Any
 from postroom.errors import RequestInvalid
 from postroom.interfaces.web.page import Goto, Page, Undo
 from postroom.interfaces.web.rendering import counted
+from postroom.interfaces.web.stations.desk import here_still
 from postroom.interfaces.web.stations.form_grid import first_fields
 from postroom.interfaces.web.visit import Visit
 
@@ -27,13 +28,14 @@ def show(visit: Visit) -> Mapping[str, Any]:
 
 def remove(visit: Visit) -> Goto:
     """Take forms out; they stay at the station."""
-    name = _name(visit)
-    removed = visit.station.remove_from_dossier(name, *visit.all("key"))
+    name, keys = _name(visit), visit.all("key")
+    removed = visit.station.remove_from_dossier(name, *keys)
     left = name in visit.station.dossiers()
     there = visit.here(name=name) if left else visit.address("/desk/{station}", visit.names)
-    keys = [("key", key) for key in visit.all("key")]
-    fields = [("do", "dossier"), ("dossier", name), *keys]
-    undo = Undo("Put back", visit.address("/desk/{station}", visit.names), fields) if removed == len(keys) else None
+    undo = None
+    if removed and removed == len(set(keys)):
+        fields = [("do", "dossier"), ("dossier", name), *(("key", key) for key in keys)]
+        undo = Undo("Put back", visit.address("/desk/{station}", visit.names), fields, here_still(visit, keys))
     return Goto(there, f"Took {counted(removed, 'form')} out of {name}.", undo)
 
 

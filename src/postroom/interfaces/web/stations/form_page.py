@@ -122,7 +122,7 @@ def add_to_dossier(visit: Visit) -> Goto:
     name = visit.needed("dossier")
     added = visit.station.add_to_dossier(name, visit.names["key"])
     how = f"Put into {name}." if added else f"It is in {name} already."
-    return Goto(visit.here(), how, way_out(visit, name, added))
+    return Goto(visit.here(), how, way_out(visit, name, [visit.names["key"]], added))
 
 
 PAGE = Page(
