@@ -258,13 +258,13 @@ class Interface:
                 return
 
     async def _serve(self, scope: Scope, receive: Any, send: Send, noted: Noted) -> int:
-        asked, path = scope["method"], _path(scope)
+        asked, path = scope["method"], requests.path_of(scope)
         plain = plain_sends.find(scope, path, self._callers)
         if plain is not None:
             return await self._send_plainly(plain, scope, receive, send, noted)
         if self._site.has(path):
             noted.operation = "pages"
-            await self._site(scope, path, receive, send)
+            await self._site(scope, _path(scope), receive, send)
             return 200
         if self._mounted.takes(path):
             noted.operation = "gateways"
@@ -331,7 +331,7 @@ class Interface:
 
     async def _operate(self, scope: Scope, headers: Mapping[str, str], body: bytes, receive: Any, send: Send) -> int:
         """Call the operation of a request if its caller may. Rights are checked now, however long the body took."""
-        method, path, authorization = scope["method"], _path(scope), headers.get("authorization", "")
+        method, path, authorization = scope["method"], requests.path_of(scope), headers.get("authorization", "")
         rights = self._callers.version
         caller = self._callers.known(authorization) or await self._found(authorization, address(scope))
         operation, in_path = requests.route(method, path)
