@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Unpack, get_args, get_origin, get_type_hints
-from urllib.parse import unquote
 
 from postroom.interfaces.http.contract.answers import Answer
 from postroom.interfaces.http.contract.kinds import (
@@ -161,11 +160,6 @@ class Operation:
 
 def group_of(match: re.Match[str]) -> str:
     return f"(?P<{match[1]}>{'.+' if match[1] == 'queue' else '.*' if match[1] in _DEEP else '[^/]*'})"
-
-
-def named_in(match: re.Match[str]) -> dict[str, str]:
-    """What a path names. A slash or a percent sign within a name is in percents until then."""
-    return {name: unquote(value) if "%" in value else value for name, value in match.groupdict().items()}
 
 
 def _need(word: str, names: list[str]) -> Need:

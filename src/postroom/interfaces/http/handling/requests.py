@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, unquote_to_bytes
 
 from postroom.errors import JsonMalformed, RequestInvalid, RequestTooLarge, ResourceUnknown
-from postroom.interfaces.http.contract.operation import Operation, named_in
+from postroom.interfaces.http.contract.operation import Operation
 from postroom.interfaces.http.contract.operations import OPERATIONS
 from postroom.limits import REQUEST_BODY_SECONDS, REQUEST_BYTES_MAX
 from postroom.model.body import parse_request
@@ -62,6 +62,11 @@ def _route(method: str, path: str) -> tuple[Operation, Mapping[str, str]]:
     if fitting:
         raise MethodWrong(sorted({operation.method for operation, _ in fitting}))
     raise ResourceUnknown(method=method, path=path[:200])
+
+
+def named_in(match: re.Match[str]) -> dict[str, str]:
+    """What a path names. A slash or a percent sign within a name is in percents until then."""
+    return {name: unquote(value) if "%" in value else value for name, value in match.groupdict().items()}
 
 
 def path_of(scope: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from postroom.errors import PostroomError, RequestInvalid, RightMissing, TokenRe
 from postroom.interfaces.http.access import Caller
 from postroom.interfaces.http.contract import problems
 from postroom.interfaces.http.contract.answers import document_of
-from postroom.interfaces.http.contract.operation import Need, group_of, named_in
+from postroom.interfaces.http.contract.operation import Need, group_of
 from postroom.interfaces.http.handling import bulk, requests
 from postroom.interfaces.http.handling.responses import SAFE, Send, as_json, wants_objects
 from postroom.interfaces.http.waiting.events import Tail, written
@@ -108,7 +108,7 @@ def find(method: str, path: str) -> tuple[Stream, dict[str, str]] | None:
     for stream in STREAMS:
         match = stream.pattern.fullmatch(path) if stream.method == method else None
         if match is not None:
-            return stream, named_in(match)
+            return stream, requests.named_in(match)
     return None
 
 
