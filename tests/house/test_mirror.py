@@ -24,7 +24,8 @@ BEHAVIOURS = set(
     interfaces/cobol/test_programs.py interfaces/web/test_stories.py
     interfaces/web/test_every_page.py interfaces/web/test_form_in_browser.py interfaces/web/test_scale.py
     interfaces/web/test_payloads.py interfaces/web/test_taking_back.py
-    interfaces/http/test_both.py interfaces/http/test_whole_interface.py
+    interfaces/http/test_both.py interfaces/http/test_unread.py interfaces/http/test_whole_interface.py
+    interfaces/http/test_wrong_calls.py
     queues/test_states.py room/test_text.py
     rules/compilation/test_update_suite.py rules/test_absence.py rules/test_grammar.py rules/test_made.py
     rules/test_paper.py rules/test_places.py

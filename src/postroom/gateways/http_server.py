@@ -138,13 +138,13 @@ class HttpServer:
             endpoint = (await self._endpoints()).get(place if asked else path)
             if endpoint is None:
                 raise Refused(404, GatewayUnknown.code, "no gateway has this path")
-            if request.method == "GET":
+            if request.method in ("GET", "HEAD"):
                 await self._permit(endpoint, request.headers)
                 _check_token(endpoint.settings, request.headers)
                 if endpoint.transport == "soap" and not asked:
                     return await self._soap.described(request, endpoint)
                 if not asked:
-                    raise MethodUnknown(method="GET", path=path, allowed="POST, PUT")
+                    raise MethodUnknown(method=request.method, path=path, allowed="POST, PUT")
                 return await self._asked(endpoint, connection)
             return await self._posted(request, endpoint)
         except Refused as refusal:
@@ -378,7 +378,9 @@ def _status(error: PostroomError) -> int:
 
 async def _unrouted(request: Request, error: Exception) -> Response:
     """The response to a method that gateways do not have."""
-    return _refused(MethodUnknown(method=request.method[:20], path=request.url.path[:200], allowed="GET, POST, PUT"))
+    return _refused(
+        MethodUnknown(method=request.method[:20], path=request.url.path[:200], allowed="GET, HEAD, POST, PUT")
+    )
 
 
 def _refused(error: PostroomError) -> Response:

@@ -152,7 +152,9 @@ def check_of(hint: Any) -> Check | None:
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        return False
+    return INT_MIN <= int(value) <= INT_MAX
 
 
 def _is_number(value: Any) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, NoReturn
@@ -60,10 +62,17 @@ def parse_json(text: str, *, exact: bool = False) -> Any:
 
     With ``exact``, numbers with a point come as decimals and keep all their digits.
     """
+    value = _parsed(text, _exact if exact else _strict)
+    if "\\u" in text:
+        _check_strings(value)
+    return value
+
+
+def _parsed(text: str, decoder: json.JSONDecoder) -> Any:
     try:
         if text.startswith("\ufeff"):
             raise json.JSONDecodeError("a byte order mark is no part of JSON", text, 0)
-        value = _value(text, _exact if exact else _strict)
+        value = _value(text, decoder)
     except json.JSONDecodeError as error:
         raise JsonMalformed(why=f"{error.msg} at line {error.lineno}, column {error.colno}") from None
     except RecursionError:
@@ -72,9 +81,15 @@ def parse_json(text: str, *, exact: bool = False) -> Any:
         raise JsonMalformed(why=str(error)) from None
     if text.count("{") + text.count("[") > BODY_DEPTH_MAX:  # with fewer it cannot be deeper
         _check_depth(value)
-    if "\\u" in text:
-        _check_strings(value)
     return value
+
+
+def parse_request(text: str) -> Any:
+    """The value of a JSON text that has arguments; what no message can have is left to whatever takes it.
+
+    So NaN, too large a number, NUL and half of a surrogate pair are refused in the same words as from a program.
+    """
+    return _parsed(text, _loose)
 
 
 def _value(text: str, decoder: json.JSONDecoder) -> Any:
@@ -96,7 +111,33 @@ def json_text(value: Any) -> str:
     except TypeError:
         return _typed_text(value)
     except (ValueError, RecursionError) as error:
-        raise JsonMalformed(why=str(error)) from None
+        raise JsonMalformed(why=_why(error, value)) from None
+
+
+def _why(error: Exception, value: Any) -> str:
+    """Why a value is no JSON: of a number, in the words of a text that has it."""
+    if not isinstance(error, ValueError):
+        return str(error)
+    with suppress(RecursionError):  # it has itself as a part
+        number = next((item for item in _floats(value) if item - item != 0), None)
+        return str(error) if number is None else f"{json.dumps(number)} is not a JSON number"
+    return str(error)
+
+
+def _floats(value: Any) -> Iterator[float]:
+    """The floats in a value that would be JSON without them."""
+    if isinstance(value, float):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _floats(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _floats(item)
+    elif value is not None and not isinstance(value, (str, int)):
+        from postroom.model.typed import plain
+
+        yield from _floats(plain(value))
 
 
 def _typed_text(value: Any) -> str:
@@ -106,7 +147,7 @@ def _typed_text(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=plain)
     except (TypeError, ValueError, RecursionError) as error:
-        raise JsonMalformed(why=str(error)) from None
+        raise JsonMalformed(why=_why(error, value)) from None
 
 
 def _finite(digits: str) -> float:
@@ -130,6 +171,7 @@ def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 # Made once: making one takes as long as reading a short body.
 _strict = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant, object_pairs_hook=_no_doubles)
+_loose = json.JSONDecoder(object_pairs_hook=_no_doubles)
 _exact = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=_no_doubles)
 
 

@@ -10,7 +10,7 @@ _SHORT = 4  # of so few letters only one may be wrong
 
 def close(name: str, known: Iterable[str], most: int = 1) -> list[str]:
     """Similar names, the closest first; case is ignored."""
-    folded = name.casefold()
+    folded = str(name).casefold()  # a program may give anything
     near = []
     for place, candidate in enumerate(dict.fromkeys(known)):
         slips = _slips(folded, candidate.casefold(), _allowed(folded, candidate))

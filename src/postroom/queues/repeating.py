@@ -37,9 +37,25 @@ class Repeat(NamedTuple):
         return cls(checked_key(key), whole.digest())
 
 
+class UsersKey(str):
+    """A key as the room stores it for a user of a server, who has keys of their own; errors show what the user gave."""
+
+    given: str
+
+    @classmethod
+    def of(cls, user: str, key: str, stored: str | None = None) -> UsersKey:
+        made = cls(f"{user}/{key}" if stored is None else stored)
+        made.given = key
+        return made
+
+    def __repr__(self) -> str:
+        return repr(self.given)
+
+
 def checked_key(key: str) -> str:
     """A valid key; raises for any other."""
-    if not 0 < len(key) <= IDEMPOTENCY_CHARS_MAX or not is_text(key):
+    given = key.given if isinstance(key, UsersKey) else key
+    if not 0 < len(given) <= IDEMPOTENCY_CHARS_MAX or not is_text(given):
         raise ArgumentInvalid(argument="idempotency key", why=f"1 to {IDEMPOTENCY_CHARS_MAX} characters of text")
     return key
 

@@ -7,7 +7,7 @@ everything.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
@@ -104,7 +104,7 @@ class RoomAccess(RoomPart):
         return next((why for some in names if (why := identity.why_not(verb, *some)) is not None), None)
 
     def create_token(
-        self, principal: str, name: str, *, verbs: Iterable[str] | None = None, days: float | None = None
+        self, principal: str, name: str, *, verbs: Collection[str] | None = None, days: float | None = None
     ) -> str:
         """A new token that stands for a user; it is shown once. ``verbs`` limits it, and after ``days`` it expires."""
         if not isinstance(name, str) or not 0 < len(name) <= ACTOR_CHARS_MAX or not name.isprintable():

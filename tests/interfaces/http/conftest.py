@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,6 +42,7 @@ class Served:
     room: Postroom  # as the server has it
     interface: Interface
     stop: Callable[[], None]  # ends the server; the room stays open
+    connections: Callable[[], int]
 
     def client(self, token: str | None = None) -> httpx.Client:
         shown = self.token if token is None else token
@@ -56,9 +58,12 @@ class Served:
 
 
 @contextmanager
-def serving(room: Postroom) -> Iterator[Served]:
+def serving(room: Postroom, unsent: int | None = None) -> Iterator[Served]:
+    """``unsent`` are the bytes that the kernel keeps for a client that does not read."""
     where = Listening(port=0)
     found = bound(where)
+    if unsent is not None:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, unsent)
     interface = Interface(room)
     server = Server(_config(interface, where))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [found]})
@@ -75,7 +80,8 @@ def serving(room: Postroom) -> Iterator[Served]:
         room.flows.add_principal("boss", "secret", replace=True)  # a room may have had another server before
         room.access.grant("boss", "operate")
         token = room.access.create_token("boss", f"test at {found.getsockname()[1]}")
-        yield Served(f"http://127.0.0.1:{found.getsockname()[1]}", token, room, interface, stop)
+        url, state = f"http://127.0.0.1:{found.getsockname()[1]}", server.server_state
+        yield Served(url, token, room, interface, stop, lambda: len(state.connections))
     finally:
         stop()
         found.close()

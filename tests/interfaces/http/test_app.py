@@ -137,12 +137,13 @@ def test_refusals_are_problems_with_code_advice_and_what_happened(here: Served) 
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
-        ("PUT", "/queues", "GET, POST"),
+        ("PUT", "/queues", "GET, HEAD, POST"),
         ("DELETE", "/queues/q/lines", "GET, POST"),
         ("POST", "/journal/follow", "GET"),
-        ("POST", "/metrics", "GET"),
-        ("DELETE", "/health/live", "GET"),
-        ("PATCH", "/openapi.json", "GET"),
+        ("POST", "/metrics", "GET, HEAD"),
+        ("DELETE", "/health/live", "GET, HEAD"),
+        ("PATCH", "/openapi.json", "GET, HEAD"),
+        ("OPTIONS", "/docs", "GET, HEAD"),
     ],
 )
 def test_another_method_is_a_problem_that_names_those_there_are(
@@ -152,6 +153,41 @@ def test_another_method_is_a_problem_that_names_those_there_are(
         refused = client.request(method, path)
         assert (refused.status_code, refused.headers["content-type"]) == (405, "application/problem+json")
         assert (refused.json()["code"], refused.headers["allow"]) == (MethodUnknown.code, allowed)
+
+
+_PUBLIC = ["/health/live", "/health/ready", "/openapi.json", "/docs", "/docs/queues", "/"]
+_PAGES = ["/web/sign-in", "/web/static/style.css"]
+
+
+@pytest.mark.parametrize("path", [*_PUBLIC, *_PAGES])
+def test_head_is_get_without_its_body(here: Served, path: str) -> None:
+    with here.client("") as stranger:
+        got, asked = stranger.get(path), stranger.head(path)
+    assert got.status_code in (200, 303)
+    assert (asked.status_code, asked.content) == (got.status_code, b"")
+    assert dict(asked.headers) == dict(got.headers)
+
+
+def test_head_of_operations_and_of_what_is_refused(here: Served) -> None:
+    here.room.queues.create("q")
+    here.room.send("q", "x")
+    with here.client() as client, here.client("") as stranger:
+        for path in ("/queues", "/queues/q/count", "/queues/q/messages?limit=1", "/messages/00001.00009", "/nothing"):
+            got, asked = client.get(path), client.head(path)
+            assert (asked.status_code, asked.content, dict(asked.headers)) == (got.status_code, b"", dict(got.headers))
+        assert client.head("/metrics").status_code == 200
+        assert stranger.head("/metrics").status_code == stranger.head("/queues").status_code == 401
+        for path, allowed in (
+            ("/queues/q/receive", "POST"),
+            ("/queues/q/follow", "GET"),
+            ("/queues/q/lines", "GET, POST"),
+        ):
+            refused = client.head(path)
+            assert (refused.status_code, refused.headers["allow"], refused.content) == (405, allowed, b"")
+            assert refused.headers["content-type"] == "application/problem+json"
+        here.interface.ready = False
+        assert client.head("/health/ready").status_code == client.get("/health/ready").status_code == 503
+    assert here.room.count("q").queues[0].unprocessed == 1
 
 
 def test_the_journal_is_read_in_pages_to_its_end(served: Served) -> None:

@@ -78,6 +78,8 @@ def _problems(mine: httpx.Client, refusals: list[httpx.Response]) -> None:
         assert problem["type"] == f"urn:postroom:error:{problem['code']}"
     assert [(refusal.status_code, refusal.json()["code"]) for refusal in methods] == [(405, "method-unknown")] * 3
     assert all("POST" in refusal.headers["allow"] for refusal in methods)
+    head = mine.head("/incoming/orders")
+    assert (head.status_code, head.headers["allow"], head.content) == (405, "POST, PUT", b"")  # and nothing has come in
 
 
 def _webhooks(nobody: httpx.Client) -> None:

@@ -458,8 +458,11 @@ def test_the_head_of_an_answer_goes_out_with_its_body_and_alone_if_nothing_follo
         def close(self) -> None:
             self.written.append(b"closed")
 
+        def is_closing(self) -> bool:
+            return b"closed" in self.written
+
     async def run() -> None:
-        joined = JoinedWrites(Transport(), asyncio.get_running_loop())  # type: ignore[arg-type]
+        joined = JoinedWrites(Transport(), asyncio.get_running_loop(), Transport().close)  # type: ignore[arg-type]
         head = b"HTTP/1.1 200 OK\r\n\r\n"
         joined.write(head)
         joined.write(b"body")

@@ -34,7 +34,7 @@ from postroom.interfaces.http.handling.plain_sends import PlainSend
 from postroom.interfaces.http.handling.repeats import Repeats
 from postroom.interfaces.http.handling.request_threads import RequestThreads
 from postroom.interfaces.http.handling.requests import Disconnected, MethodWrong
-from postroom.interfaces.http.handling.responses import Header, Send, answer, as_json, written
+from postroom.interfaces.http.handling.responses import Header, Send, answer, as_json, without_body, written
 from postroom.interfaces.http.handling.sends import Sends
 from postroom.interfaces.http.handling.streams import Asked, Streams, disconnect
 from postroom.interfaces.http.mounted import Mounted
@@ -207,6 +207,8 @@ class Interface:
             await send({"type": "websocket.close", "code": 1003})
             return
         self.start()
+        if scope["method"] == "HEAD":
+            send = without_body(send)
         began, noted = perf_counter(), Noted()
         status = 499  # the client has gone
         try:
@@ -256,18 +258,19 @@ class Interface:
                 return
 
     async def _serve(self, scope: Scope, receive: Any, send: Send, noted: Noted) -> int:
-        method, path = scope["method"], _path(scope)
+        asked, path = scope["method"], requests.path_of(scope)
         plain = plain_sends.find(scope, path, self._callers)
         if plain is not None:
             return await self._send_plainly(plain, scope, receive, send, noted)
         if self._site.has(path):
             noted.operation = "pages"
-            await self._site(scope, path, receive, send)
+            await self._site(scope, _path(scope), receive, send)
             return 200
         if self._mounted.takes(path):
             noted.operation = "gateways"
             await self._mounted(scope, receive, send)
             return 200
+        method = "GET" if asked == "HEAD" else asked
         if method == "GET" and (public := self._public(path)) is not None:
             noted.operation = "public"
             await answer(send, *public)
@@ -280,7 +283,7 @@ class Interface:
         if method == "GET" and path == "/metrics":
             noted.operation = "metrics"
             return await self._metrics(caller, send)
-        streamed = streams.find(method, path)
+        streamed = streams.find(asked, path)
         if streamed is not None:
             stream, named = streamed
             noted.operation = stream.name
@@ -292,18 +295,24 @@ class Interface:
             asked = Asked(named, query, headers, authorization, caller, stream.need, rights, receive, send)
             await self._streams.serve(stream, asked)
             return 200
-        noted.operation = self._routed(method, path).name
+        noted.operation = self._routed(asked, path).name
+        scope = scope if method == asked else {**scope, "method": method}
         return await self._operate(scope, headers, await requests.whole(receive, headers), receive, send)
 
     def _routed(self, method: str, path: str) -> Operation:
-        """The operation of a request; raises with the allowed methods if only the method is wrong."""
+        """The operation of a request; raises with the allowed methods if only the method is wrong.
+
+        HEAD is GET without the body. A stream has none: it would begin, and never be read.
+        """
         try:
-            return requests.route(method, path)[0]
+            return requests.route("GET" if method == "HEAD" else method, path)[0]
         except (ResourceUnknown, MethodWrong) as wrong:
             allowed = set(wrong.allowed) if isinstance(wrong, MethodWrong) else set()
-            allowed |= {stream.method for stream in streams.STREAMS if stream.pattern.fullmatch(path)}
             if path == "/metrics" or self._public(path) is not None:
                 allowed.add("GET")
+            if "GET" in allowed:
+                allowed.add("HEAD")
+            allowed |= {stream.method for stream in streams.STREAMS if stream.pattern.fullmatch(path)}
             if not allowed:
                 raise
             raise MethodUnknown(method=method[:20], path=path[:200], allowed=", ".join(sorted(allowed))) from None
@@ -322,7 +331,7 @@ class Interface:
 
     async def _operate(self, scope: Scope, headers: Mapping[str, str], body: bytes, receive: Any, send: Send) -> int:
         """Call the operation of a request if its caller may. Rights are checked now, however long the body took."""
-        method, path, authorization = scope["method"], _path(scope), headers.get("authorization", "")
+        method, path, authorization = scope["method"], requests.path_of(scope), headers.get("authorization", "")
         rights = self._callers.version
         caller = self._callers.known(authorization) or await self._found(authorization, address(scope))
         operation, in_path = requests.route(method, path)

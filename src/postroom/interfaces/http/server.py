@@ -32,6 +32,8 @@ from postroom.interfaces.http.handling.responses import SAFE, answer
 from postroom.interfaces.http.observing import logs
 from postroom.interfaces.http.services import Beside
 from postroom.limits import (
+    ANSWER_READ_BYTES,
+    ANSWER_READ_SECONDS,
     CONNECTIONS_MAX,
     REQUEST_HEAD_BYTES_MAX,
     REQUEST_HEAD_SECONDS,
@@ -67,12 +69,17 @@ class Listening:
 class JoinedWrites:
     """Joins the head of a response with what follows at once: one packet and one system call."""
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, close: Callable[[], None]
+    ) -> None:
         self._transport = transport
         self._loop = loop
+        self._close = close
         self._head = b""
 
     def write(self, data: bytes) -> None:
+        if self._transport.is_closing():  # the client has gone, and who writes has not heard of it
+            return
         if self._head:
             data, self._head = self._head + data, b""
         elif data.startswith(b"HTTP/1.1 "):
@@ -82,7 +89,7 @@ class JoinedWrites:
         self._transport.write(data)
 
     def _flush(self) -> None:
-        if self._head:
+        if self._head and not self._transport.is_closing():
             data, self._head = self._head, b""
             self._transport.write(data)
 
@@ -91,13 +98,21 @@ class JoinedWrites:
 
     def close(self) -> None:
         self._flush()
-        self._transport.close()
+        self._close()
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """A connection that refuses a request whose head is too slow or too large."""
+    """A connection that refuses a request whose head is too slow or too large, and ends if its client does not read.
+
+    A request whose client has not read the answers before it is not begun: so an answer is written without a wait, and
+    whoever writes it holds nothing meanwhile.
+    """
 
     _head_timer: asyncio.TimerHandle | None = None
+    _read_timer: asyncio.TimerHandle | None = None
+    _unread_bytes = 0
+    _not_begun: tuple[Any, Any] | None = None
+    _answering: Any = None  # others of the same client may have come after it
     _head_bytes = 0
     _piece_bytes = 0
     _in_head = True
@@ -105,12 +120,58 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._joined = JoinedWrites(transport, self.loop)
+        self._joined = JoinedWrites(transport, self.loop, self._close)
         self._head_timer = self.loop.call_later(REQUEST_HEAD_SECONDS, self._too_slow)
 
     def _too_slow(self) -> None:
         if self.transport is not None and not self.transport.is_closing():
-            self.transport.close()
+            self._close()
+
+    def timeout_keep_alive_handler(self) -> None:
+        self._too_slow()
+
+    # --- a client that does not read ---
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._answering = cycle
+        if self.flow.write_paused:
+            self._not_begun = cycle, app
+        else:
+            super()._start_asgi_task(cycle, app)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._expect_reading()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        waiting, self._not_begun = self._not_begun, None
+        if self.transport.is_closing():  # or the client has gone, and reads nothing any more
+            return
+        self._forget_read_timer()
+        if waiting is not None:
+            super()._start_asgi_task(*waiting)
+
+    def _close(self) -> None:
+        """Close when all is read, or it takes too long."""
+        self.transport.close()
+        if self._read_timer is None:
+            self._expect_reading()
+
+    def _expect_reading(self) -> None:
+        self._unread_bytes = self.transport.get_write_buffer_size()
+        self._read_timer = self.loop.call_later(ANSWER_READ_SECONDS, self._look_whether_read)
+
+    def _look_whether_read(self) -> None:
+        if self._unread_bytes - self.transport.get_write_buffer_size() < ANSWER_READ_BYTES:
+            self.transport.abort()
+        else:
+            self._expect_reading()
+
+    def _forget_read_timer(self) -> None:
+        if self._read_timer is not None:
+            self._read_timer.cancel()
+            self._read_timer = None
 
     def data_received(self, data: bytes) -> None:
         if self._is_refused:  # it is not read any more, until the client has its answer
@@ -162,6 +223,11 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_timer()
+        self._forget_read_timer()
+        self._not_begun = None
+        if self._answering is not None and not self._answering.response_complete:
+            self._answering.disconnected = True
+            self._answering.message_event.set()
         super().connection_lost(exc)
 
     def _forget_timer(self) -> None:

@@ -81,7 +81,7 @@ class Site:
             body = b"".join([piece async for piece in requests.pieces(receive, PAGE_BYTES_MAX)])
             asked.said = pairs(body, "form")
         elif asked.method not in ("GET", "HEAD"):
-            raise MethodWrong(["GET", "POST"])
+            raise MethodWrong(["GET", "HEAD", "POST"])
         if asked.path == "/sign-in":
             await self._sign_in(asked, send)
             return

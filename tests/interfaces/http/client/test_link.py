@@ -82,13 +82,13 @@ def test_urls_that_name_no_server_and_tokens_that_are_refused(here: Served) -> N
 
 def test_a_key_is_any_text_and_the_same_one_everywhere(here: Served) -> None:
     here.room.queues.create("orders")
-    keys = ["käse", "注文 17", "a b", "😀", "%C3%A4", "Ã¤", "ä"]
+    keys = ["käse", "注文 17", "a b", "😀", "%C3%A4", "Ã¤", "ä", " a", "a ", "a\nb"]
     with postroom.open(here.url, token=here.token) as remote:
         first = [remote.send("orders", "x", idempotency_key=key).key for key in keys]
         assert [remote.send("orders", "x", idempotency_key=key).key for key in keys] == first
         assert len(set(first)) == len(keys), "no two of them are one on the way"
-        for wrong in (" a", "a ", "a\nb", "\ud800", "a\0"):
-            with pytest.raises((errors.ArgumentInvalid, errors.RequestInvalid)):
+        for wrong in ("", "\ud800", "a\0"):
+            with pytest.raises(errors.ArgumentInvalid, match="characters of text"):
                 remote.send("orders", "x", idempotency_key=wrong)
         batch = remote.send_many("orders", ["a", "b"], idempotency_key="Stück")
         assert list(remote.send_many("orders", ["a", "b"], idempotency_key="Stück").keys) == list(batch.keys)

@@ -8,7 +8,7 @@ from typing import Any
 from postroom.errors import ArgumentInvalid
 from postroom.interfaces.http.contract.answers import Raw
 from postroom.model.key import key_text
-from postroom.model.message import Draft, Message, cause_number
+from postroom.model.message import Draft, Message, cause_number, given_properties
 from postroom.queues.leases.tracing import TRACE, current_trace
 
 _TEXTS = (str, bytes, bytearray)
@@ -25,6 +25,19 @@ def as_sent(given: Mapping[str, Any]) -> dict[str, Any]:
         arguments["cause"] = key_text(number) if number is not None else None
     arguments["body"] = draft.body if isinstance(body, (*_TEXTS, Message)) or form is not None else Raw(draft.body)
     return arguments
+
+
+def as_published(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of an event as JSON: bytes are its text."""
+    event = arguments["event"]
+    return {**arguments, "event": Draft.of(event).body if isinstance(event, (bytes, bytearray)) else event}
+
+
+def checked_properties(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, if they are a message's properties: a name that is no text would become one in JSON."""
+    if arguments.get("properties"):
+        given_properties(arguments["properties"])
+    return dict(arguments)
 
 
 def traced(arguments: dict[str, Any]) -> dict[str, Any]:

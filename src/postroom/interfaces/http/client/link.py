@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from functools import cached_property
 from threading import Event, Lock
 from typing import Any, NoReturn, Protocol
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
 
 from postroom.errors import (
     AnswerLost,
-    ArgumentInvalid,
+    JsonMalformed,
     RequestInvalid,
     ServerFailed,
     ServerUnreachable,
@@ -27,9 +27,10 @@ from postroom.interfaces.http.contract.objects import MEDIA_TYPE as OBJECTS
 from postroom.interfaces.http.contract.objects import Objects
 from postroom.interfaces.http.contract.operation import Operation
 from postroom.interfaces.http.contract.problems import MEDIA_TYPE, error_of
+from postroom.interfaces.http.handling.requests import ANY_KEY
 from postroom.interfaces.http.handling.responses import as_json
 from postroom.limits import REMOTE_RETRIES, REMOTE_SECONDS
-from postroom.model.body import is_text
+from postroom.queues.repeating import checked_key
 
 _KEPT = 100  # connections that are kept for the next request
 
@@ -161,11 +162,10 @@ class _Asking:
         path, query, body, headers = request(operation, arguments)
         self._link = link
         self._operation = operation
-        self._left = REMOTE_RETRIES if operation.method == "GET" or "Idempotency-Key" in headers else 1
+        self._left = REMOTE_RETRIES if operation.method == "GET" or {"Idempotency-Key", ANY_KEY} & headers.keys() else 1
         self.said: dict[str, Any] = {
             "method": operation.method,
-            "url": link.url + path,
-            "params": query,
+            "url": link.url + path + (f"?{urlencode(query, errors='surrogatepass')}" if query else ""),
             "content": body,
             "headers": headers,
             "timeout": REMOTE_SECONDS + wait,
@@ -183,11 +183,17 @@ class _Asking:
         return response.status_code != 503 or not self._left
 
 
-def _header(name: str, value: str) -> bytes:
-    """A header value in UTF-8; raises for leading or trailing blanks, which would be lost."""
-    if value != value.strip() or not is_text(value):
-        raise ArgumentInvalid(argument=name.replace("_", " "), why="through a server: text without blanks around it")
-    return value.encode()
+def _key_header(key: str) -> tuple[str, bytes]:
+    """The header of an idempotency key: in percents, if no header can have it as it is."""
+    if checked_key(key) == key.strip() and key.isprintable():
+        return "Idempotency-Key", key.encode()
+    return ANY_KEY, quote(key, safe="").encode()
+
+
+def in_path(value: Any) -> str:
+    """A value in a path. Names of dots alone are no way up in it."""
+    written = quote(str(value), safe="", errors="surrogatepass")
+    return written if written.strip(".") else written.replace(".", "%2E")
 
 
 def request(
@@ -201,17 +207,21 @@ def request(
         given = arguments[parameter.name]
         value: Any = None if given is None else parameter.kind.write(given)
         if parameter.where == "path":
-            path = path.replace("{" + parameter.name + "}", quote(str(value), safe=""))
+            path = path.replace("{" + parameter.name + "}", in_path(value))
         elif parameter.where == "query":
             query[parameter.name] = str(value).lower() if isinstance(value, bool) else value
         elif parameter.where == "header":
-            headers["Idempotency-Key"] = _header(parameter.name, value)
+            name, header = _key_header(value)
+            headers[name] = header
         else:
             body[parameter.name] = value
     if operation.method != "POST":
         return path, query, None, headers
     headers["content-type"] = "application/json"
-    return path, query, as_json(body), headers
+    try:
+        return path, query, as_json(body), headers
+    except TypeError as error:
+        raise JsonMalformed(why=str(error)) from None
 
 
 def document(response: httpx.Response) -> Any:

@@ -10,20 +10,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from sys import maxsize
 from threading import RLock
 from typing import Any, Literal, NoReturn
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
-from postroom.errors import ArgumentInvalid, FileUnreadable, NotRemote
-from postroom.interfaces.http.client.bodies import all_sent, as_sent, traced
+from postroom.errors import ArgumentInvalid, FileUnreadable, NotRemote, QueueFull
+from postroom.interfaces.http.client.bodies import all_sent, as_published, as_sent, checked_properties, traced
 from postroom.interfaces.http.client.leasing import RemoteLeasing, portions
-from postroom.interfaces.http.client.link import Link
+from postroom.interfaces.http.client.link import Link, in_path
 from postroom.interfaces.http.client.spheres import RemoteSphere, bind
 from postroom.interfaces.http.contract.objects import Objects
 from postroom.interfaces.http.contract.operation import LOCAL, UNSENT, Operation
 from postroom.interfaces.http.contract.operations import OPERATIONS
 from postroom.limits import COLLECTION_BYTES_MAX, COMMIT_SECONDS, FLOW_BYTES_MAX, HEARTBEAT_SECONDS, LISTED_MAX
-from postroom.model.arguments import check_call
+from postroom.model.arguments import check_call, check_methods
 from postroom.model.definitions import Loaded
 from postroom.model.message import Message
 from postroom.model.paths import text_of
@@ -34,6 +35,7 @@ from postroom.queues.leases.leased import Leased
 from postroom.queues.leases.working import Workers
 from postroom.queues.relocating import Relocated
 from postroom.queues.results import Listing, Received
+from postroom.queues.tree.addressing import names_of, said
 from postroom.room import Postroom, QueueHandle
 from postroom.room.access import RoomAccess
 from postroom.room.consumers import RoomConsumers
@@ -59,9 +61,21 @@ _PREPARED: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "queues.send": lambda arguments: as_sent(traced(arguments)),
     "queues.send_many": all_sent,
     "queues.distribute": as_sent,
+    "queues.send_segments": checked_properties,
+    "flows.publish": as_published,
     "consumers.schedule": as_sent,
     "definitions.try_message": as_sent,
 }
+
+
+def _has_queue(operation: Operation) -> bool:
+    return any(parameter.name == "queue" and parameter.required for parameter in operation.parameters)
+
+
+def _check_names(arguments: Mapping[str, Any]) -> None:
+    """Raise, as the methods of a room do, for what cannot be in the path of a request."""
+    if "queue" in arguments:
+        names_of(said(arguments["queue"]))
 
 
 class RemoteParts:
@@ -83,7 +97,18 @@ class RemoteParts:
     def call(self, name: str, here: Any, given: tuple[Any, ...], named: Mapping[str, Any], **more: Any) -> Any:
         """Call a method of a part with its arguments, as an operation."""
         operation, arguments = operation_of(name, here, given, named, more)
-        return self.link.call(operation, arguments, arguments.get("wait") or arguments.get("timeout") or 0.0)
+        if "wait" in arguments:
+            return self._until_room(operation, arguments)
+        return self.link.call(operation, arguments, arguments.get("timeout") or 0.0)
+
+    def _until_room(self, operation: Operation, arguments: dict[str, Any]) -> Any:
+        """Call an operation that waits while a queue is full, repeatedly, because one request waits only so long."""
+        for left in portions(arguments["wait"]):
+            try:
+                return self.link.call(operation, {**arguments, "wait": left}, left)
+            except QueueFull as full:
+                refusal = full
+        raise refusal
 
     async def ask(self, name: str, arguments: Mapping[str, Any], wait: float = 0.0) -> Any:
         """Call an operation with named arguments, for asyncio."""
@@ -97,11 +122,13 @@ class RemoteParts:
     def verb(self, name: str, _wait: float = 0.0, /, **given: Any) -> Any:
         """Call an operation with named arguments."""
         arguments = {key: value for key, value in given.items() if value is not None}
+        _check_names(arguments)
         return self.link.call(_BY_NAME[name][0], arguments, _wait)
 
     def waiting(self, name: str, arguments: Mapping[str, Any], wait: float | None) -> Any:
         """Call an operation repeatedly until the wait is over, because one request waits only so long."""
         result = None
+        _check_names(arguments)
         for left in portions(wait):
             result = self.link.call(_BY_NAME[name][0], {**arguments, "wait": left}, left)
             if result:
@@ -123,6 +150,9 @@ def operation_of(
     known = _BY_NAME[name]
     check_call(known[0].function, given, named)
     arguments = _PREPARED.get(name, dict)(_given(known[0], known[0].signature.bind(here, *given, **named))) | dict(more)
+    if all(_has_queue(operation) for operation in known):
+        arguments.setdefault("queue", ())
+    _check_names(arguments)
     operation = _fitting(known, arguments)
     strange = set(arguments) - {parameter.name for parameter in operation.parameters}
     if strange:
@@ -146,6 +176,10 @@ def _given(operation: Operation, bound: inspect.BoundArguments) -> dict[str, Any
                 values[name] = value()
         else:
             values[name] = value
+    for sent in operation.parameters:
+        several = operation.signature.parameters.get(sent.name)
+        if several is not None and several.kind is several.VAR_POSITIONAL and sent.where == "body":
+            values.setdefault(sent.name, ())  # none of them: the method says whether that is enough
     return values
 
 
@@ -214,6 +248,7 @@ class _Remote:
 
 
 @_verbs("queues", keeps="handle accept info export frame")
+@check_methods
 class RemoteQueues(_Remote, RoomQueues):
     def create(
         self, name: str, *, keep_processed: bool = True, password: str | None = None, exist_ok: bool = False
@@ -271,15 +306,15 @@ class RemoteQueues(_Remote, RoomQueues):
             return listing
         if after is not None:
             raise ArgumentInvalid(argument="limit", why=f"a page has 1 to {LISTED_MAX} messages")
-        query = urlencode({**chosen, **lines})
-        path = f"/queues/{quote('/'.join(queue), safe='')}/lines{'?' if query else ''}{query}"
+        query = urlencode({**chosen, **lines}, errors="surrogatepass")
+        path = f"/queues/{in_path('/'.join(queue))}/lines{'?' if query else ''}{query}"
         return Listing(lambda: _first(self._parts.link.lines(path), limit))
 
 
 def _first(lines: Iterator[Message], limit: int | None) -> Iterator[Message]:
     """The first so many; the connection is released with the last one."""
     try:
-        yield from islice(lines, limit)
+        yield from islice(lines, None if limit is None else min(limit, maxsize))
     finally:
         lines.close()  # type: ignore[attr-defined]  # it is a generator
 
@@ -288,6 +323,7 @@ def _first(lines: Iterator[Message], limit: int | None) -> Iterator[Message]:
 class RemoteConsumers(_Remote, RoomConsumers):
     def redrive(self, *queue: str, edit: Any = None, **options: Any) -> Relocated:
         """Like the local method; an ``edit`` function is called here, with each message."""
+        check_call(RoomConsumers.redrive, queue, {**options, "edit": edit})
         if callable(edit):
             chosen, limit = options.get("keys"), options.get("limit")
             waiting = (
@@ -325,6 +361,7 @@ class RemoteDefinitions(_Remote, RoomDefinitions):
     def _with_beside(self, verb: str, files: Sequence[File], options: Mapping[str, Any]) -> Any:
         """Send the files that definitions refer to, when the server asks for them and they really are referred to."""
         beside: dict[str, str] = {}
+        check_call(getattr(RoomDefinitions, verb), tuple(files), options)
         texts = [text_of(Path(file), FLOW_BYTES_MAX) for file in files]
         while True:
             try:

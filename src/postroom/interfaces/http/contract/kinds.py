@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,7 +11,7 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from postroom.errors import RequestInvalid
-from postroom.limits import DESCRIPTION_BYTES_MAX, FLOW_BYTES_MAX
+from postroom.limits import DESCRIPTION_BYTES_MAX, FLOW_BYTES_MAX, INT_MAX, INT_MIN
 from postroom.model.moment import to_iso
 from postroom.model.paths import printable, text_of
 from postroom.queues.leases.leased import LeasedMessage
@@ -48,10 +48,13 @@ def _names(value: Any) -> tuple[str, ...]:
     return (_text(value),)
 
 
+_DIGITS_MAX = 400  # of a number; the method says which it takes
+
+
 def _number(value: Any) -> int:
     if isinstance(value, str) and value.removeprefix("-").isascii() and value.removeprefix("-").isdigit():
-        value = int(value) if len(value) < 20 else None
-    if not isinstance(value, int) or isinstance(value, bool) or not -(2**63) <= value < 2**63:
+        value = int(value) if len(value) <= _DIGITS_MAX else None
+    if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError("a whole number is expected")
     return value
 
@@ -61,9 +64,16 @@ def _seconds(value: Any) -> float:
         value = float(value) if isinstance(value, str) else value
     except ValueError:
         value = None
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) < 1e12:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
         raise ValueError("a number of seconds is expected")
-    return float(value)
+    return float(value) if INT_MIN <= value <= INT_MAX else value  # the method says which it takes
+
+
+def _span(value: Any) -> timedelta:
+    try:
+        return timedelta(seconds=_seconds(value))
+    except OverflowError:
+        raise ValueError("a shorter time is expected") from None
 
 
 def _flag(value: Any) -> bool:
@@ -208,7 +218,7 @@ OBJECTS = Kind({"type": "array", "items": {"type": "object"}}, _objects, lambda 
 BESIDE = Kind({"type": "object", "additionalProperties": {"type": "string"}}, _beside)
 FILES = Kind({"type": "object", "additionalProperties": {"type": "string"}}, _files, _written_files)
 MOMENT = Kind({"type": "string", "format": "date-time"}, _moment, to_iso)
-SPAN = Kind({"type": "number"}, lambda value: timedelta(seconds=_seconds(value)), lambda span: span.total_seconds())
+SPAN = Kind({"type": "number"}, _span, lambda span: span.total_seconds())
 LEASE = Kind({"anyOf": [{"type": "number"}, {"const": True}]}, _lease)
 LEASES = Kind(
     {"type": "array", "items": {"type": "integer"}},
@@ -226,7 +236,7 @@ _OF_TYPE: dict[Any, Kind] = {
     str: TEXT, bool: FLAG, int: NUMBER, float: SECONDS, datetime: MOMENT, timedelta: SPAN, Any: ANYTHING,
 }  # fmt: skip
 _MAPPINGS = (dict, Mapping)
-_LISTS = (list, Sequence, Iterable, tuple)
+_LISTS = (list, Sequence, Collection, Iterable, tuple)
 
 
 def kind_of(name: str, hint: Any, *, several: bool = False) -> Kind | None:

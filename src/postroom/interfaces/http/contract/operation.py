@@ -161,7 +161,7 @@ class Operation:
 
 
 def group_of(match: re.Match[str]) -> str:
-    return f"(?P<{match[1]}>{'.+' if match[1] in _DEEP else '[^/]+'})"
+    return f"(?P<{match[1]}>{'.+' if match[1] == 'queue' else '.*' if match[1] in _DEEP else '[^/]*'})"
 
 
 def _need(word: str, names: list[str]) -> Need:

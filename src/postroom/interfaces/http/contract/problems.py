@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from math import ceil
+from math import ceil, isfinite
 from typing import Any
 
 from postroom import errors
@@ -78,7 +78,7 @@ def retry_after(error: errors.TooManyRequests) -> tuple[bytes, bytes]:
 
 
 def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, (str, int, float, bool)):
+    if value is None or isinstance(value, (str, int, bool)) or (isinstance(value, float) and isfinite(value)):
         return value
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]

@@ -16,6 +16,7 @@ from postroom.interfaces.http.handling.responses import as_json
 from postroom.interfaces.http.waiting.events import Inside
 from postroom.limits import BULK_BYTES_MAX, BULK_LINES, PAGE_ROWS, REQUEST_BYTES_MAX
 from postroom.model.message import Draft, Message
+from postroom.queues.repeating import UsersKey
 from postroom.room import Postroom
 
 #: Raises if the right to what is streamed was taken back.
@@ -37,7 +38,7 @@ class Target(NamedTuple):
 
     def commit(self, drafts: list[_Line], done: int) -> int:
         """Send the messages after the first ``done`` in one commit; returns how many are sent by then."""
-        key = None if self.key is None else f"{self.caller}//{self.key}//{done}"
+        key = None if self.key is None else UsersKey.of(self.caller, self.key, f"{self.caller}//{self.key}//{done}")
         with self.room.store.acting(self.caller):
             unsaid = [unsaid for _, unsaid in drafts]
             self.room._parts.verbs.send_many((self.queue,), [draft for draft, _ in drafts], key, unsaid=unsaid)

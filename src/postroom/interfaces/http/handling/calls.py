@@ -21,6 +21,7 @@ from postroom.model.message import Draft, Message, cause_number, looks_like
 from postroom.model.paths import reading_only
 from postroom.queues.leases.leased import Leased, LeasedMessage
 from postroom.queues.leases.tracing import TRACE
+from postroom.queues.repeating import UsersKey
 from postroom.queues.sending import Posting
 from postroom.room import Postroom
 from postroom.room.identity import acting_with
@@ -48,7 +49,7 @@ def read(
 def prepare(operation: Operation, arguments: dict[str, Any], caller: Caller, headers: Mapping[str, str]) -> None:
     """Complete the arguments from headers and the caller."""
     if arguments.get("idempotency_key"):  # each user has keys of their own
-        arguments["idempotency_key"] = f"{caller.name}/{arguments['idempotency_key']}"
+        arguments["idempotency_key"] = UsersKey.of(caller.name, arguments["idempotency_key"])
     body = arguments.get("body")
     if isinstance(body, JsonText):
         arguments.setdefault("format", Format.JSON.value)

@@ -16,6 +16,7 @@ from postroom.interfaces.http.handling.requests import MethodWrong
 from postroom.interfaces.http.handling.responses import SAFE, Header, Send
 from postroom.model.body import Format, check_text
 from postroom.model.message import NO_PROPERTIES, Draft, looks_like
+from postroom.queues.repeating import UsersKey
 from postroom.queues.results import Sent
 from postroom.queues.sending import Posting
 
@@ -23,7 +24,7 @@ SEND = "queues.send"
 _PATH_CHARS_MAX = 200  # of a path whose queue is remembered
 _BODY_DIGITS_MAX = 5  # of the length of a body; a longer one is read piece by piece
 #: What makes a request unusual, if its head has it.
-_UNUSUAL = frozenset({b"traceparent", b"ce-specversion", b"expect", b"transfer-encoding"})
+_UNUSUAL = frozenset({requests.ANY_KEY.encode(), b"traceparent", b"ce-specversion", b"expect", b"transfer-encoding"})
 _ACCEPTED = frozenset({None, b"*/*", b"application/json"})
 _CREATED: tuple[Header, ...] = ((b"content-type", b"application/json"), *SAFE)
 
@@ -64,7 +65,7 @@ def find(scope: Mapping[str, Any], path: str, callers: Callers) -> PlainSend | N
     key = head.get(b"idempotency-key")
     if key is None:
         return PlainSend(caller, queue, None)
-    return PlainSend(caller, queue, f"{caller.name}/{requests.key_text(key.decode('latin-1'))}") if key else None
+    return PlainSend(caller, queue, UsersKey.of(caller.name, requests.key_text(key.decode("latin-1")))) if key else None
 
 
 @lru_cache(1_000)

@@ -6,17 +6,19 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Coroutine, Generator, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote, unquote_to_bytes
 
 from postroom.errors import JsonMalformed, RequestInvalid, RequestTooLarge, ResourceUnknown
 from postroom.interfaces.http.contract.operation import Operation
 from postroom.interfaces.http.contract.operations import OPERATIONS
 from postroom.limits import REQUEST_BODY_SECONDS, REQUEST_BYTES_MAX
-from postroom.model.body import parse_json
+from postroom.model.body import parse_request
 
 Receive = Any  # of ASGI
+ANY_KEY = "postroom-key"  # of our clients: an idempotency key, in percents, that no header can have as it is
 _BLANK = re.compile(r"[ \t\n\r]*")
 _BY_FIRST: dict[str, list[Operation]] = {}
 for _operation in OPERATIONS:
@@ -56,12 +58,29 @@ def _route(method: str, path: str) -> tuple[Operation, Mapping[str, str]]:
     ]
     for operation, match in fitting:
         if operation.method == method:
-            return operation, match.groupdict()
+            return operation, named_in(match)
     if fitting:
         raise MethodWrong(sorted({operation.method for operation, _ in fitting}))
     raise ResourceUnknown(method=method, path=path[:200])
 
 
+def named_in(match: re.Match[str]) -> dict[str, str]:
+    """What a path names. A slash or a percent sign within a name is in percents until then."""
+    return {name: unquote(value) if "%" in value else value for name, value in match.groupdict().items()}
+
+
+def path_of(scope: Mapping[str, Any]) -> str:
+    """The path below the mount point, with slashes and percent signs that are within a name in percents."""
+    path: str = scope["path"]
+    raw: bytes = scope.get("raw_path") or b""
+    if "%" in path or "\ufffd" in path or b"%2f" in raw or b"%2F" in raw:
+        kept = _WITHIN.sub(lambda sign: b"%25" + sign[1], raw)  # it is in percents once more
+        with suppress(UnicodeDecodeError):  # half of a surrogate pair is left to what takes the name
+            path = unquote_to_bytes(kept).decode(errors="surrogatepass")
+    return path.removeprefix(scope.get("root_path", "")) or "/"
+
+
+_WITHIN = re.compile(b"%(2[fF5])")
 _PATH_KNOWN_MAX = 200  # characters of a path whose operation is remembered
 _known_route = lru_cache(1_000)(_route)  # a refusal is not remembered
 
@@ -167,6 +186,8 @@ def arguments(
         given |= _said(body, operation)
     if "idempotency-key" in headers and any(parameter.where == "header" for parameter in operation.parameters):
         given["idempotency_key"] = key_text(headers["idempotency-key"])
+    elif ANY_KEY in headers and any(parameter.where == "header" for parameter in operation.parameters):
+        given["idempotency_key"] = unquote(headers[ANY_KEY])
     values: dict[str, Any] = {}
     for parameter in operation.parameters:
         if parameter.name in given:
@@ -189,7 +210,8 @@ def _queried(query: bytes, operation: Operation) -> dict[str, str]:
 def query_of(raw: bytes) -> dict[str, str]:
     """The query parameters; the last one if repeated."""
     try:
-        return dict(parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100))
+        pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="surrogatepass", max_num_fields=100)
+        return dict(pairs)
     except ValueError:
         raise RequestInvalid(where="query", why="it is not percent-encoded UTF-8") from None
 
@@ -255,7 +277,7 @@ def _next(text: str, at: int) -> int:
 def parsed(body: bytes) -> Any:
     """Parse JSON within the limits of a message."""
     try:
-        return parse_json(body.decode())
+        return parse_request(body.decode())
     except UnicodeDecodeError as error:
         raise RequestInvalid(where="body", why=f"byte {error.start + 1} is not UTF-8") from None
     except JsonMalformed as error:

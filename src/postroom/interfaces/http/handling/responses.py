@@ -60,3 +60,12 @@ async def answer(send: Send, status: int, body: bytes, more: list[Header] | None
         headers = [header for header in headers if header[0] not in named] + more
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": not ends})
+
+
+def without_body(send: Send) -> Send:
+    """Send responses to HEAD: all but the body."""
+
+    async def sent(part: dict[str, Any]) -> None:
+        await send({**part, "body": b""} if part["type"] == "http.response.body" else part)
+
+    return sent

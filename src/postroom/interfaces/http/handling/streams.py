@@ -32,6 +32,7 @@ from postroom.store.kernel.journal import Event
 log = logging.getLogger("postroom.http")
 EVENTS, LINES, FILE = "text/event-stream", "application/jsonl", "application/vnd.sqlite3"
 _PIECE = 256 * 1024
+_WHOLE = {"GET": (LINES, FILE)}  # what goes on until all is told, whether or not something happens
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def find(method: str, path: str) -> tuple[Stream, dict[str, str]] | None:
     for stream in STREAMS:
         match = stream.pattern.fullmatch(path) if stream.method == method else None
         if match is not None:
-            return stream, match.groupdict()
+            return stream, requests.named_in(match)
     return None
 
 
@@ -162,8 +163,13 @@ class Streams:
         """Start the response with the first chunk, so that an error gets a response of its own."""
         pieces = getattr(self, stream.name)(asked)
         begun = False
+        gone = (
+            asyncio.ensure_future(disconnect(asked.receive)) if stream.media in _WHOLE.get(stream.method, ()) else None
+        )
         try:
             async for piece in pieces:
+                if gone is not None and gone.done():  # nobody would read the rest
+                    return
                 if not begun:
                     begun = True
                     await self._begin(asked, stream)
@@ -177,6 +183,8 @@ class Streams:
                 return
             await asked.piece(b'{"error": ' + problems.problem(error)[1] + b"}\n")
         finally:
+            if gone is not None:
+                gone.cancel()
             await pieces.aclose()
         if not begun:
             await self._begin(asked, stream)

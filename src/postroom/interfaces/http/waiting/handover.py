@@ -10,7 +10,8 @@ from postroom.errors import OutputFailed, QueueFull, QueueHeld, QueueLocked
 from postroom.queues.leases.leased import LeasedMessage
 from postroom.room import Postroom
 
-_WRITE_SECONDS = 60.0
+_WRITE_SECONDS = 10.0  # our server takes an answer at once; another one may wait for its client
+_LOOP_SECONDS = 60.0
 Deliver = Callable[[Any], None]
 #: May end while someone waits.
 OBSTACLES = (QueueHeld, QueueLocked, QueueFull)
@@ -56,7 +57,7 @@ class HandOver:
 
     def _deliver(self, result: Any) -> None:
         try:
-            asyncio.run_coroutine_threadsafe(self._out(result), self._loop).result(_WRITE_SECONDS)
+            asyncio.run_coroutine_threadsafe(self._out(result), self._loop).result(_LOOP_SECONDS)
         except (OSError, TimeoutError) as error:
             message = getattr(result, "message", None)
             about = {} if message is None else {"key": message.key, "queue": message.queue}
@@ -66,7 +67,8 @@ class HandOver:
         if self._gone.done():
             raise OSError("the client has gone")
         self.written = True
-        await self._write(result)
+        async with asyncio.timeout(_WRITE_SECONDS):
+            await self._write(result)
 
 
 def leased(room: Postroom, arguments: dict[str, Any], result: Callable[[list[LeasedMessage]], Any]) -> Any:
