@@ -74,7 +74,7 @@ def test_what_does_not_fit_is_told(text: str, body: str | None, why: str) -> Non
 def test_what_is_no_schema_is_refused_with_its_file(text: str, why: str) -> None:
     with pytest.raises(SchemaMalformed) as caught:
         compile_schema(text, "invoice.xsd")
-    assert str(caught.value).startswith("invoice.xsd is not a schema")
+    assert str(caught.value).startswith("invoice.xsd is not a usable schema")
     if why != "not a schema":
         assert why in str(caught.value)
 

@@ -152,9 +152,7 @@ def check_of(hint: Any) -> Check | None:
 
 
 def _is_whole(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        return False
-    return INT_MIN <= int(value) <= INT_MAX
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _is_number(value: Any) -> bool:

@@ -96,7 +96,9 @@ def test_a_wrong_call_is_refused_in_the_same_words(both: Both, operation: Operat
             if parameter.name == "idempotency_key":  # each of the two has keys of its own
                 here.store.transact("test", lambda tx: tx.receipts.forget("", "~"))
             ours = outcome(operation, here, station, arguments)
-            if ours and (theirs := outcome(operation, it, station, arguments)) != ours:
+            theirs = outcome(operation, it, station, arguments) if ours else ()
+            bounded = bool(theirs) and str(theirs[-1]).endswith("in one answer")  # of a server, which cuts into pages
+            if ours != theirs and not bounded:
                 differences.append(f"{parameter.name}={wrong!r:.40}\n  {ours}\n  {theirs}")
     assert not differences, "\n".join(differences)
 

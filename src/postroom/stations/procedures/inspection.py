@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
 from itertools import groupby, islice
+from sys import maxsize
 from typing import Any
 
 from postroom.errors import NodeDown
@@ -142,7 +143,7 @@ def waiting_sets(
 
 
 def _some(control: Store, desk: Desk, procedure: str | None, limit: int, tx: Transaction) -> list[Waiting]:
-    return list(islice(waiting(tx, desk, procedure, control), limit))
+    return list(islice(waiting(tx, desk, procedure, control), min(limit, maxsize)))
 
 
 def waiting(

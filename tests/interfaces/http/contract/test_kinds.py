@@ -13,8 +13,8 @@ from postroom.interfaces.http.contract import kinds
 @pytest.mark.parametrize(
     ("kind", "good", "bad"),
     [
-        (kinds.NUMBER, ["5", 5, "-1"], ["x", "", 1.5, True, None, "9" * 30, 2**63, "²"]),
-        (kinds.SECONDS, ["0.5", 1, 2.5], ["x", "nan", "inf", True, None, [], 1e300]),
+        (kinds.NUMBER, ["5", 5, "-1", "9" * 30, 2**63], ["x", "", 1.5, True, None, "9" * 500, "²"]),
+        (kinds.SECONDS, ["0.5", 1, 2.5, "nan", "inf", 1e300], ["x", True, None, []]),
         (kinds.FLAG, [True, "true", "false"], ["yes", 1, None]),
         (kinds.TEXT, ["x", ""], [1, None, []]),
         (kinds.NAMES, ["a/b", ["a", "b"]], [1, [], [1], None]),

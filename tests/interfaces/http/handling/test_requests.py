@@ -42,7 +42,6 @@ def test_a_path_leads_to_its_operation_and_a_queue_may_be_a_path() -> None:
         (b"{", "body"),
         (b"[]", "body"),
         (b"\xff\xfe", "body"),
-        (b'{"body": NaN}', "body"),
         (b'{"body": "x", "body": "y"}', "body"),
         (b'{"body": "x", "odd": 1}', "'odd'"),
         (b"{}", "body"),
@@ -50,7 +49,6 @@ def test_a_path_leads_to_its_operation_and_a_queue_may_be_a_path() -> None:
         (b'{"body": "x", "properties": []}', "properties"),
         (b"[" * 100_000, "body"),
         (b'{"body": ' + b"[" * 5_000 + b"]" * 5_000 + b"}", "body"),
-        (b'{"body": "\\ud800"}', "body"),
         (b'{"body": 1' + b"0" * 5_000 + b"}", "body"),
     ],
 )
