@@ -109,7 +109,8 @@ def _won(frames: Frames) -> Any:
 
     bids = frames["Bids"].withWatermark("time", "10 seconds").withColumnRenamed("time", "at")
     auctions = frames["Auctions"].withWatermark("expires", "10 seconds").withColumnRenamed("time", "opened")
-    near = "auction = id AND at >= opened AND at < expires AND expires <= at + INTERVAL 1 HOUR"
+    # Spark tells an auction only when no bid of that last minute can come any more; auctions are shorter.
+    near = "auction = id AND at >= opened AND at < expires AND expires <= at + INTERVAL 1 MINUTE"
     placed = bids.join(auctions, expr(near))
     return placed.groupBy("id", "category", "seller", "expires").agg(max("price").alias("price"))
 
