@@ -80,7 +80,7 @@ def load() -> None:
     from postroom.interfaces.cli import main
 
     for module in {*main.COMMANDS, *main.GROUPS.values()}:
-        import_module(f"postroom.interfaces.cli.{module}")
+        import_module(f"postroom.interfaces.cli.commands.{module}")
     for module in ("room.opening", "store.sqlite.store", "queues.tree.description", "rules.loading", "flows.loading"):
         import_module(f"postroom.{module}")
     for module in ("stations.loading", "spheres", "exchange.bulk"):

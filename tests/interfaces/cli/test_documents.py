@@ -46,20 +46,20 @@ FILES = {
 }
 #: What prints no document of its own, or runs until it is ended.
 OTHERS = {
-    "run": "starts an engine; tests/interfaces/cli/test_engine.py",
+    "run": "starts an engine; tests/interfaces/cli/commands/test_engine.py",
     "lsp": "speaks the protocol of editors",
-    "serve": "runs; tests/interfaces/cli/test_serving.py",
-    "gateway listen": "runs; tests/interfaces/cli/test_gateways.py",
-    "work": "runs a worker of a program; tests/interfaces/cli/test_working.py",
-    "stream": "needs Spark; tests/interfaces/cli/test_streams.py",
-    "sql": "needs Spark; tests/interfaces/cli/test_queries.py",
-    "prepare": "needs Spark; tests/interfaces/cli/test_preparing.py",
-    "archive": "needs Spark; tests/interfaces/cli/test_upkeep.py",
+    "serve": "runs; tests/interfaces/cli/commands/test_serving.py",
+    "gateway listen": "runs; tests/interfaces/cli/commands/test_gateways.py",
+    "work": "runs a worker of a program; tests/interfaces/cli/commands/test_working.py",
+    "stream": "needs Spark; tests/interfaces/cli/commands/test_streams.py",
+    "sql": "needs Spark; tests/interfaces/cli/commands/test_queries.py",
+    "prepare": "needs Spark; tests/interfaces/cli/commands/test_preparing.py",
+    "archive": "needs Spark; tests/interfaces/cli/commands/test_upkeep.py",
     "sphere settle": "needs another database; below",
     "cobol session": "speaks the protocol of COBOL programs",
-    "cobol build": "needs a compiler; tests/interfaces/cli/test_cobol.py",
-    "cobol run": "needs a compiler; tests/interfaces/cli/test_cobol.py",
-    "cobol library": "needs a compiler; tests/interfaces/cli/test_cobol.py",
+    "cobol build": "needs a compiler; tests/interfaces/cli/commands/test_cobol.py",
+    "cobol run": "needs a compiler; tests/interfaces/cli/commands/test_cobol.py",
+    "cobol library": "needs a compiler; tests/interfaces/cli/commands/test_cobol.py",
 }
 #: Of these, what prints no document at all.
 SILENT = ["lsp", "gateway listen", "cobol session", "cobol run"]

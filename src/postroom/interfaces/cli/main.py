@@ -156,7 +156,7 @@ def _verb(name: str) -> Callable[..., None]:
 
 
 def _module(name: str) -> ModuleType:
-    return import_module(f"postroom.interfaces.cli.{_MODULE[name]}")
+    return import_module(f"postroom.interfaces.cli.commands.{_MODULE[name]}")
 
 
 def _for(words: Sequence[str]) -> typer.Typer:

@@ -1,0 +1,124 @@
+"""Leases, policies and moves from the command line."""
+
+from __future__ import annotations
+
+import re
+
+from ...conftest import Run
+
+
+def test_a_message_is_leased_and_ended_by_its_number(run: Run) -> None:
+    run("queue", "create", "orders")
+    for body in ("one", "two", "three"):
+        run("send", "orders", "--body", body)
+    got = run("receive", "orders", "--lease", "30")
+    assert got.out == "one\n"
+    number = re.search(r"lease (\d+), attempt 1", got.err)
+    assert number is not None
+    assert "leased" in run("count").out
+    assert run("extend", number[1], "60").out == f"extended: {number[1]}\n"
+    assert run("done", number[1]).out == f"done: {number[1]}\n"
+    late = run("done", number[1])
+    assert "lease-over" in late.err
+    second = run("receive", "orders", "--lease", "30", "--json").json["message"]
+    assert (second["body"], second["attempts"]) == ("two", 1)
+    run("release", str(second["lease"]))
+    again = run("receive", "orders", "--lease", "30", "--json").json["message"]
+    assert (again["body"], again["attempts"]) == ("two", 1)
+    failed = run("fail", str(again["lease"]), "no address", "--final")
+    assert failed.out.endswith("it is in orders.dead now\n")
+    assert run("redrive", "orders.dead", "--dry-run").out == "would be moved back: 1\n"
+    assert run("redrive", "orders.dead").out == "moved back: 1\n"
+    assert run("move", "orders", "--to", "orders.dead", "--limit", "1").out == "moved: 1\n"
+    assert run("purge", "orders", stdin="n\n").code == 1
+    assert run("purge", "orders", "--yes").out == "deleted: 1\n"
+    assert run("purge", "orders").out == "deleted: 0\n", "of nothing, nobody is asked"
+    assert run("receive", "orders", "--lease", "5", "--or-fail").code == 3
+
+
+def test_a_policy_is_shown_and_changed(run: Run) -> None:
+    run("queue", "create", "orders")
+    assert "30.0" in run("queue", "policy", "orders").out
+    changed = run("queue", "policy", "orders", "--attempts", "5", "--by", "customer", "--json").json
+    assert changed == {"status": "00", "changed": ["orders"]}
+    shown = run("queue", "policy", "orders", "--json").json
+    assert (shown["policies"]["orders"]["attempts"], shown["policies"]["orders"]["by"]) == (5, "customer")
+    assert run("queue", "policy", "orders", "--reset", "--json").json == {"status": "00", "changed": ["orders"]}
+    assert run("queue", "policy", "orders", "--json").json["policies"]["orders"]["attempts"] is None
+
+
+def test_messages_are_sent_with_wishes(run: Run) -> None:
+    run("queue", "create", "orders")
+    run("send", "orders", "--body", "plain")
+    run("send", "orders", "--body", "urgent", "--priority", "9")
+    run("send", "orders", "--body", "later", "--delay", "600")
+    assert run("receive", "orders").out == "urgent\n"
+    assert "delayed" in run("count").out
+    refused = run("send", "orders", "--also", "orders", "--body", "x", "--delay", "5")
+    assert "argument-invalid" in refused.err
+
+
+def test_schedules_are_added_listed_and_removed(run: Run) -> None:
+    run("queue", "create", "orders")
+    added = run("schedule", "add", "morning", "0 7 * * 1-5", "orders", "--body", "look", "--zone", "Europe/Oslo")
+    assert added.out.startswith("morning is due at 20")
+    assert "0 7 * * 1-5" in run("schedule", "list").out
+    assert run("schedule", "list", "--json").json["schedules"][0]["queue"] == "orders"
+    assert run("schedule", "remove", "morning").out == "removed morning\n"
+    assert run("schedule", "list").err == "no schedule\n"
+
+
+def test_messages_are_chosen_by_their_properties(run: Run) -> None:
+    run("queue", "create", "orders")
+    for body, region, total in (("one", "EU", "50"), ("two", "US", "150"), ("three", "EU", "150"), ("four", "EU", "9")):
+        run("send", "orders", "--body", body, "--property", f"region={region}", "--property", f"total={total}")
+    shown = run("peek", "orders", "--where", "region = 'EU' and total > 10", "--json").json["messages"]
+    assert [message["body"] for message in shown] == ["one", "three"]
+    assert "four" in run("info", "orders", "--where", "total < 10").out
+    assert run("receive", "orders", "--where", "region = 'EU' and total > 100").out == "three\n"
+    assert run("receive", "orders", "--lease", "policy", "--where", "total > 100").out == "two\n"
+    assert run("receive", "orders", "--where", "total > 100", "--or-fail").code == 3
+    assert run("receive", "orders", "--follow", "--wait", "0", "--where", "region = EU").out == "one\nfour\n"
+    wrong = run("receive", "orders", "--where", "total >")
+    assert "character 8" in wrong.err
+
+
+def test_several_messages_are_leased_and_done(run: Run) -> None:
+    run("queue", "create", "orders")
+    for body in ("one", "two", "three"):
+        run("send", "orders", "--body", body)
+    leased = run("receive", "orders", "--lease", "30", "--count", "2", "--json").json["messages"]
+    assert [message["body"] for message in leased] == ["one", "two"]
+    numbers = [str(message["lease"]) for message in leased]
+    assert run("done", *numbers, "--json").json["leases"] == [int(number) for number in numbers]
+    assert "lease-over" in run("done", numbers[0]).err
+    assert "argument-invalid" in run("receive", "orders", "--count", "2").err
+    assert "argument-invalid" in run("receive", "orders", "--lease", "long").err
+
+
+def test_the_options_of_a_send_are_those_of_python(run: Run) -> None:
+    run("queue", "create", "orders")
+    run("send", "orders", "--body", "then", "--at", "2999-01-31T07:00+02:00")
+    assert "delayed" in run("count").out
+    run("send", "orders", "--body", "now", "--at", "2020-01-31", "--reply-to", "answers", "--correlation", "17")
+    message = run("receive", "orders", "--json").json["message"]
+    assert (message["body"], message["properties"]) == ("now", {"correlation": "17", "reply_to": "answers"})
+    assert "no time" in run("send", "orders", "--body", "x", "--at", "tomorrow").err
+    for option in ("--at", "--reply-to", "--correlation"):
+        assert "argument-invalid" in run("send", "orders", "--also", "orders", "--body", "x", option, "2999-01-31").err
+
+
+def test_one_policy_is_taken_back(run: Run) -> None:
+    run("queue", "create", "orders")
+    run("queue", "policy", "orders", "--max-bytes", "10", "--attempts", "3", "--by", "customer")
+    assert "queue-full" in run("send", "orders", "--body", "more than ten").err
+    assert run("queue", "policy", "orders", "--unset", "by", "--unset", "max-bytes").code == 0
+    shown = run("queue", "policy", "orders", "--json").json["policies"]
+    assert [shown["orders"][name] for name in ("by", "max_bytes", "attempts")] == [None, None, 3]
+    assert "argument-invalid" in run("queue", "policy", "orders", "--unset", "colour").err
+
+
+def test_a_schedule_has_properties(run: Run) -> None:
+    run("queue", "create", "orders")
+    run("schedule", "add", "often", "* * * * *", "orders", "--body", "x", "--property", "region=EU")
+    assert run("schedule", "list", "--json").json["schedules"][0]["name"] == "often"
