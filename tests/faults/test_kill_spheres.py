@@ -29,7 +29,7 @@ OWNER = {
     "sphere-committing": (1,),
     "sphere-committed": (1,),
     "sphere-aborting": (1, 2, 3, 4),
-    "compensate": (1, 2, 3),
+    "compensate": (1, 2),
     "acknowledge": (1, 2),
     "settle": (1,),
     "heartbeat": (1, 2, 4),
