@@ -5,12 +5,15 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from time import sleep
 
 import pytest
 from tests.spheres.owner import Owner
 
 import postroom
+from postroom import faults
 from postroom.diagnosis.finding import Level
 from postroom.room import Postroom
 
@@ -75,17 +78,46 @@ sum(range(10**11))  # one call of C, which lets no other thread run
     assert "postroom compensate --check SECONDS" in found.do
 
 
-@pytest.mark.parametrize("state", ["COMMITTING", "ABORTING"])
-def test_an_end_that_does_not_come(
-    room: Postroom, url: str, clock: HandClock, told: Told, state: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    room.queues.create("work")
-    verb, label = ("commit", "sphere-committed") if state == "COMMITTING" else ("abort", "compensate")
-    monkeypatch.setenv("POSTROOM_FAULT", f"{label}.begun:kill")
+def left_committing(room: Postroom, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its owner waits for a recipient, and dies when that is done."""
+    monkeypatch.setenv("POSTROOM_FAULT", "sphere-committed.begun:kill")
     with Owner(url, "s", 0.5) as owner:
         owner.tell("work")
-        owner.tell(verb)
-    monkeypatch.delenv("POSTROOM_FAULT")
+        message = room.receive("work").message
+        assert message is not None
+        with message.membership.join(0.5):
+            waits = threading.Thread(target=owner.tell, args=("commit",))
+            waits.start()
+            while room.spheres.show("s").sphere.state == "ACTIVE":
+                sleep(0.02)
+        waits.join()
+        assert owner.process.wait() == -signal.SIGKILL
+
+
+def left_aborting(room: Postroom, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its owner is dead; a recipient has decided, and fails before anything is undone."""
+    with Owner(url, "s", 0.5) as owner:
+        owner.tell("work")
+    message = room.receive("work").message
+    assert message is not None
+    monkeypatch.setattr(faults, "armed", faults.Armed("compensate.begun", "raise", 1))
+    with pytest.raises(faults.FaultInjected):
+        message.membership.abort("no seats")
+
+
+@pytest.mark.parametrize(("state", "left"), [("COMMITTING", left_committing), ("ABORTING", left_aborting)])
+def test_an_end_that_does_not_come(
+    room: Postroom,
+    url: str,
+    clock: HandClock,
+    told: Told,
+    state: str,
+    left: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    room.queues.create("work")
+    with monkeypatch.context() as patch:
+        left(room, url, patch)
     assert room.spheres.show("s").sphere.state == state
     assert fine(told(room, "ends", "owners")), "it may still be under way"
     clock.now = room.store.session.clock() + 200_000_000
