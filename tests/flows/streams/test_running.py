@@ -14,7 +14,9 @@ from tests.flows.streams import kafka
 from tests.flows.streams.conftest import Folders
 
 import postroom
+from postroom.engine.spark.internals import SOURCE_EVOLUTION
 from postroom.errors import StreamCheckpoint, StreamFailed, StreamPackageMissing
+from postroom.flows.streams import running
 from postroom.flows.streams.totals import StreamTotals
 from postroom.room import Postroom
 
@@ -195,3 +197,19 @@ def test_queries_of_others_in_the_same_session_are_as_before(
     query.awaitTermination()
     assert query.exception() is None
     assert [line for file in place.glob("*.json") for line in file.read_text().splitlines()] == ['{"n":1}']
+
+
+def test_two_streams_that_begin_at_once_leave_the_session_as_it_was(spark: SparkSession) -> None:
+    before, is_second_in = spark.conf.get(SOURCE_EVOLUTION), threading.Event()
+
+    def begin() -> None:
+        with running._sources_have_names(spark):
+            is_second_in.set()
+
+    second = threading.Thread(target=begin)
+    with running._sources_have_names(spark):
+        second.start()
+        assert not is_second_in.wait(0.5)
+    second.join()
+    assert is_second_in.is_set()
+    assert spark.conf.get(SOURCE_EVOLUTION) == before

@@ -32,6 +32,7 @@ from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Admit
 from postroom.store.tables.endpoints import Endpoint
 
+_making = threading.Lock()
 _LOOK_SECONDS = 0.3  # between two looks whether a stream is to stop, or has other sources
 
 
@@ -221,10 +222,14 @@ class StreamRun:
 
 @contextmanager
 def _sources_have_names(spark: SparkSession) -> Iterator[None]:
-    """Only while a query is made, which keeps its settings: others in this session have sources without names."""
-    before = spark.conf.get(SOURCE_EVOLUTION)
-    spark.conf.set(SOURCE_EVOLUTION, "true")
-    try:
-        yield
-    finally:
-        spark.conf.set(SOURCE_EVOLUTION, str(before))
+    """Only while a query is made, which keeps its settings: others in this session have sources without names.
+
+    One query is made at a time: a second one would take the setting of the first for that of the session.
+    """
+    with _making:
+        before = spark.conf.get(SOURCE_EVOLUTION)
+        spark.conf.set(SOURCE_EVOLUTION, "true")
+        try:
+            yield
+        finally:
+            spark.conf.set(SOURCE_EVOLUTION, str(before))
