@@ -68,5 +68,7 @@ def test_every_code_of_an_error_message_is_listed() -> None:
 
 
 def _source() -> str:
-    reading = ROOT / "src" / "postroom" / "interfaces" / "cli" / "stations.py"  # of what the commands print
+    reading = (
+        ROOT / "src" / "postroom" / "interfaces" / "cli" / "commands" / "stations.py"
+    )  # of what the commands print
     return "\n".join(file.read_text() for file in [*sorted(SOURCE.rglob("*.py")), reading])
