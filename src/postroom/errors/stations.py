@@ -26,7 +26,7 @@ class KeysExhausted(StationError):
 
 class MessageElsewhere(StationError):
     code = "message-elsewhere"
-    template = "message {key} is not in the database of {station}: {where}"
+    template = "message {key} is not in {place}: find it with: postroom locate {key}"
     advice = "Find it with `postroom locate KEY`, and use the station that has it."
 
 

@@ -476,8 +476,8 @@ class Station:
     def _own(self, tx: Transaction, key: str) -> Stored:
         queue = tx.queues.named_to_read(database(self.name))
         if queue is None:
-            raise MessageElsewhere(key=key, station=self.name, where=f"find it with: postroom locate {key}")
-        return own(tx, queue, self.name, key_number(key))
+            raise MessageElsewhere(key=key, place=f"the database of {self.name}")
+        return own(tx, queue, key_number(key), f"the database of {self.name}")
 
     def _edition(self, type: str) -> Edition:
         return self._network.control.read(lambda tx: self.forms.named(tx, type))

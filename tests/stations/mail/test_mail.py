@@ -140,7 +140,7 @@ def test_mail_comes_back_from_any_node_until_somebody_has_got_it(room: Postroom)
         assert back in [image.key for image in desk(room, sender).query("NOTE", Text=receiver)]
         assert desk(room, receiver).get() == [got]
         if sender != receiver:
-            with pytest.raises(MessageElsewhere, match=f"it is in no mailbox to which {sender} has shipped it"):
+            with pytest.raises(MessageElsewhere, match=f"is not in a mailbox to which {sender} has shipped it"):
                 desk(room, sender).take_back(got)
         assert room.journal.locate(got) == receiver
     assert room.journal.verify().differences == ()

@@ -48,7 +48,7 @@ def ship(network: Network, station: str, node: str, keys: Sequence[int], to: str
 
     def leave(tx: Transaction) -> list[Parcel]:
         queue = desk.database_of(tx, station)
-        messages = [own(tx, queue, station, key) for key in dict.fromkeys(keys)]
+        messages = [own(tx, queue, key, f"the database of {station}") for key in dict.fromkeys(keys)]
         return [ship_one(tx, queue, stored, station, node, to, sent(stored.properties, station)) for stored in messages]
 
     with store.acting(station):
@@ -99,7 +99,7 @@ def get_these(network: Network, station: str, node: str, keys: Sequence[int]) ->
 
     def work(tx: Transaction) -> list[Parcel]:
         box = desk.mailbox_of(tx, station)
-        mail = [own(tx, box, station, key, "it is not in the mailbox; ") for key in dict.fromkeys(keys)]
+        mail = [own(tx, box, key, f"the mailbox of {station}") for key in dict.fromkeys(keys)]
         return [_get_one(tx, box, stored, station, node) for stored in mail]
 
     with network.control.acting(station):
@@ -135,12 +135,11 @@ def _shipped_by(tx: Transaction, boxes: Mapping[str, Queue], station: str, key: 
 
     What a rule or a counter has put there in the station's name was never the station's.
     """
-    stored, why = tx.messages.find(key), f"it is in no mailbox to which {station} has shipped it; "
+    stored, place = tx.messages.find(key), f"a mailbox to which {station} has shipped it"
     how = None if stored is None or stored.queue not in boxes else tx.journal.last(key)
     if stored is None or how is None or how.verb != SHIP or (how.detail or {}).get("from") != station:
-        where = f"{why}find it with: postroom locate {key_text(key)}"
-        raise MessageElsewhere(key=key_text(key), station=station, where=where)
-    return own(tx, boxes[stored.queue], station, key, why)
+        raise MessageElsewhere(key=key_text(key), place=place)
+    return own(tx, boxes[stored.queue], key, place)
 
 
 def _get_some(station: str, node: str, size: int, tx: Transaction) -> tuple[list[Parcel], int]:
@@ -281,12 +280,11 @@ def by_target(parcels: Sequence[Parcel]) -> list[list[Parcel]]:
 # --- what is whose ---
 
 
-def own(tx: Transaction, queue: Queue, station: str, key: int, why: str = "") -> Stored:
-    """A message in a station's own database or mailbox; raises for any other."""
+def own(tx: Transaction, queue: Queue, key: int, place: str) -> Stored:
+    """A message in a station's own database or mailbox, which ``place`` describes; raises for any other."""
     stored = tx.messages.find(key)
     if stored is None or stored.queue != queue.name:
-        where = f"{why}find it with: postroom locate {key_text(key)}"
-        raise MessageElsewhere(key=key_text(key), station=station, where=where)
+        raise MessageElsewhere(key=key_text(key), place=place)
     if not stored.sound:
         raise StoreCorrupt(why=f"message {key_text(key)} does not match its hash")
     return stored
