@@ -166,3 +166,9 @@ def test_what_stays_and_what_is_blocked_is_told_to_clients(served: Served) -> No
     with served.client() as client:
         (shown,) = client.get("/queues/by/messages").json()["messages"]
         assert shown["state"] == "blocked"
+
+
+def test_a_right_of_no_object_is_one_of_everything(here: Served) -> None:
+    with here.client() as client:
+        answer = client.get("/why-not", params={"principal": "nobody", "verb": "send"})
+    assert (answer.status_code, answer.json()["object"], answer.json()["is_allowed"]) == (200, "*", False)

@@ -16,6 +16,7 @@ from postroom.model.body import Format
 from postroom.model.key import KeyTexts
 from postroom.model.message import Message
 from postroom.model.moment import to_iso, to_span
+from postroom.model.rights import EVERYTHING
 from postroom.queues.leases.leased import Leased
 from postroom.queues.results import Listing, Received
 from postroom.queues.sources import SourceShown
@@ -97,6 +98,7 @@ _FOLLOWS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
     "until()": lambda result, _: to_iso(result.until),
     "files()": lambda _, arguments: len(arguments["files"]),
     "node()": lambda _, arguments: arguments.get("node", CONTROL),
+    "object()": lambda _, arguments: arguments.get("object", EVERYTHING),
     "said()": lambda _, arguments: "processed" if arguments.get("processed") else "received",
 }
 
