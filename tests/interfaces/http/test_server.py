@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import logging
 import os
 import re
@@ -17,27 +15,25 @@ import threading
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from time import monotonic, sleep
-from typing import Any, ClassVar
+from time import sleep
 
 import httpx
 import pytest
-from tests.interfaces.http.conftest import Served, serving
+from tests.interfaces.http.conftest import serving
 
 import postroom
 from postroom.errors import (
     AnswerLost,
     ArgumentInvalid,
-    RequestHeadTooLarge,
     ServerExposed,
     ServerFailed,
     ServerUnreachable,
 )
 from postroom.interfaces.http import server
 from postroom.interfaces.http.handling import calls
-from postroom.interfaces.http.server import JoinedWrites, Listening, check
+from postroom.interfaces.http.server import Listening, check
 from postroom.room import Postroom
 
 
@@ -61,10 +57,6 @@ def process(url: str, *more: str) -> Iterator[tuple[subprocess.Popen[str], str]]
         finally:
             if child.poll() is None:
                 child.kill()
-
-
-def connect(here: Served) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", int(here.url.rsplit(":", 1)[1])), timeout=15)
 
 
 # --- where it listens ---
@@ -93,80 +85,7 @@ def test_a_port_that_is_taken_is_told_before_anything_is_begun() -> None:
         server.bound(Listening(port=taken.getsockname()[1]))
 
 
-# --- clients that mean no good, or have lost their way ---
-
-
-def test_a_head_that_comes_too_slowly_is_cut_off(here: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "REQUEST_HEAD_SECONDS", 0.6)
-    with closing(connect(here)) as slow:
-        began = monotonic()
-        with suppress(OSError):
-            for letter in b"GET /health/live HTTP/1.1\r\n" * 10:
-                slow.send(bytes([letter]))
-                sleep(0.05)
-                if monotonic() - began > 10:
-                    break
-        assert monotonic() - began < 10, "it may not go on for ever"
-    with here.client() as client:
-        assert client.get("/health/live").status_code == 200
-
-
-def _answered(connection: socket.socket) -> tuple[int, dict[str, Any], bytes]:
-    """The status, the document and the head of an answer that ends its connection."""
-    answer = b""
-    while b"\r\n\r\n" not in answer or not answer.endswith(b"}"):
-        piece = connection.recv(65_536)
-        assert piece, answer
-        answer += piece
-    head, _, body = answer.partition(b"\r\n\r\n")
-    return int(head.split()[1]), json.loads(body), head.lower()
-
-
-@pytest.mark.parametrize(
-    "head",
-    [
-        b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"GET /health/live HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * 70_000 + b"\r\n\r\n",
-        b"GET /health/live HTTP/1.1\r\nX-Long: " + b"x" * 3_000_000,
-        b"GET /health/live HTTP/1.1\r\n" + b"a: b\r\n" * 101 + b"\r\n",
-        b"GET /health/live HTTP/1.1\r\n" + b"a: b\r\n" * 20_000 + b"\r\n",
-    ],
-)
-def test_a_head_beyond_its_bounds_is_refused_with_a_reason(here: Served, head: bytes) -> None:
-    with closing(connect(here)) as long:
-        long.sendall(head)
-        status, problem, said = _answered(long)
-        assert (status, problem["code"], problem["happened"]) == (431, RequestHeadTooLarge.code, "no")
-        assert b"content-type: application/problem+json" in said
-    with here.client() as client:
-        assert client.get("/health/live", headers={f"x-{n}": "x" * 500 for n in range(80)}).status_code == 200
-
-
-def test_what_is_no_request_is_refused_as_a_problem(here: Served) -> None:
-    with closing(connect(here)) as odd:
-        odd.sendall(b"HELLO\r\n\r\n")
-        status, problem, said = _answered(odd)
-        assert (status, problem["code"]) == (400, "request-invalid")
-        assert b"connection: close" in said
-
-
-def test_more_connections_than_may_be_are_told_to_wait(here: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "CONNECTIONS_MAX", 3)
-    with ExitStack() as stack:
-        several = [stack.enter_context(closing(connect(here))) for _ in range(3)]
-        for connection in several:
-            connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
-        with here.client() as client:
-            refused = client.get("/health/live")
-        assert (refused.status_code, refused.json()["code"]) == (429, "too-many-requests")
-        assert refused.headers["retry-after"] == "1"
-    with here.client() as client:
-        for _ in range(600):  # until the server has noticed that they are gone
-            if client.get("/health/live").status_code == 200:
-                break
-            sleep(0.05)
-        assert client.get("/health/live").status_code == 200
+# --- the process ---
 
 
 def test_a_server_that_stops_does_not_wait_for_those_who_follow_or_wait(
@@ -208,56 +127,6 @@ def test_a_server_that_stops_does_not_wait_for_those_who_follow_or_wait(
             thread.join(60)
             assert waited == [200]
             assert not cancelled, "nothing had to be broken off"
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        b"\x00\x01\x02\r\n\r\n",
-        b"GET\r\n\r\n",
-        b"GET /queues HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
-        b"POST /queues HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nzzz\r\n",
-        b"GET /queues HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer x\x00y\r\n\r\n",
-        b"GET /../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"GET /queues HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-    ],
-)
-def test_whatever_comes_is_refused_and_the_server_goes_on(here: Served, said: bytes) -> None:
-    with closing(connect(here)) as odd:
-        odd.sendall(said)
-        odd.shutdown(socket.SHUT_WR)
-        answer = b""
-        with suppress(OSError):
-            answer = odd.recv(65536)
-        assert not answer.startswith((b"HTTP/1.1 2", b"HTTP/1.1 5")), answer
-        assert b"root:" not in answer
-    with here.client() as client:
-        assert client.get("/queues").status_code == 200
-
-
-def test_a_half_open_connection_and_one_that_reads_nothing_keep_nobody_waiting(here: Served) -> None:
-    here.room.queues.create("orders")
-    here.room.send_many("orders", ["x" * 100_000] * 100)
-    lazy = connect(here)
-    head = f"GET /queues/orders/lines HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {here.token}\r\n\r\n"
-    lazy.sendall(head.encode())  # and never reads
-    half = [connect(here) for _ in range(50)]
-    try:
-        began = monotonic()
-        with here.client() as client:
-            for number in range(20):
-                assert client.post("/queues/orders/messages", json={"body": f"{number}"}).status_code == 201
-        assert monotonic() - began < 10
-    finally:
-        for connection in (lazy, *half):
-            connection.close()
-
-
-# --- the process ---
 
 
 def test_it_stops_when_it_is_told_to_and_leaves_a_closed_room(sqlite_url: str) -> None:
@@ -446,34 +315,3 @@ def test_ten_thousand_follow(sqlite_url: str) -> None:
     print(f"a follower: {each / 1024:.0f} KiB; twenty messages of 10 kB to each: {message / 1024:.0f} KiB")
     assert each < 100_000
     assert message < 1_000_000
-
-
-def test_the_head_of_an_answer_goes_out_with_its_body_and_alone_if_nothing_follows() -> None:
-    class Transport:
-        written: ClassVar[list[bytes]] = []
-
-        def write(self, data: bytes) -> None:
-            self.written.append(data)
-
-        def close(self) -> None:
-            self.written.append(b"closed")
-
-        def is_closing(self) -> bool:
-            return b"closed" in self.written
-
-    async def run() -> None:
-        joined = JoinedWrites(Transport(), asyncio.get_running_loop(), Transport().close)  # type: ignore[arg-type]
-        head = b"HTTP/1.1 200 OK\r\n\r\n"
-        joined.write(head)
-        joined.write(b"body")
-        joined.write(b"more")
-        assert Transport.written == [head + b"body", b"more"]
-        joined.write(head)
-        await asyncio.sleep(0)
-        assert Transport.written[2:] == [head]
-        joined.write(head)
-        joined.close()
-        await asyncio.sleep(0)
-        assert Transport.written[3:] == [head, b"closed"]
-
-    asyncio.run(run())

@@ -14,7 +14,7 @@ import pytest
 from tests.interfaces.http.conftest import Served, serving
 
 import postroom
-from postroom.interfaces.http import server
+from postroom.interfaces.http import connection
 
 _MANY = 40  # more than there are threads for requests
 _LARGE = "x" * 200_000
@@ -105,7 +105,7 @@ def test_one_that_reads_late_gets_every_answer(small: Served) -> None:
 def test_the_connection_of_one_that_does_not_read_ends(
     small: Served, monkeypatch: pytest.MonkeyPatch, method: str, path: str, document: dict[str, Any] | None
 ) -> None:
-    monkeypatch.setattr(server, "ANSWER_READ_SECONDS", 0.3)
+    monkeypatch.setattr(connection, "ANSWER_READ_SECONDS", 0.3)
     small.room.send_many("large", [_LARGE] * 5)
     small.room.send_many("orders", ["x"] * 1_000)
     with closing(lazy(small, (method, path, document), (method, path, document))):
@@ -115,8 +115,8 @@ def test_the_connection_of_one_that_does_not_read_ends(
 
 
 def test_one_that_reads_slowly_is_not_ended(small: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "ANSWER_READ_SECONDS", 0.5)
-    monkeypatch.setattr(server, "ANSWER_READ_BYTES", 8_192)
+    monkeypatch.setattr(connection, "ANSWER_READ_SECONDS", 0.5)
+    monkeypatch.setattr(connection, "ANSWER_READ_BYTES", 8_192)
     small.room.send_many("large", [_LARGE] * 5)
     with closing(lazy(small, ("GET", "/queues/large/messages", None))) as slow:
         told, began = b"", monotonic()
@@ -142,8 +142,8 @@ def test_one_that_has_gone_takes_nothing_though_it_has_asked_for_more(small: Ser
 
 
 def test_little_that_is_not_read_ends_with_its_connection(small: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "ANSWER_READ_SECONDS", 0.3)
+    monkeypatch.setattr(connection, "ANSWER_READ_SECONDS", 0.3)
     small.room.send("large", "y" * 50_000)  # less than what makes a server wait
-    with closing(lazy(small, ("POST", "/queues/large/receive", {}))) as connection:
-        connection.sendall(b"nonsense\r\n\r\n")  # it is answered, and the connection is closed
+    with closing(lazy(small, ("POST", "/queues/large/receive", {}))) as client:
+        client.sendall(b"nonsense\r\n\r\n")  # it is answered, and the connection is closed
         assert waited_for(lambda: small.connections() == 0)

@@ -35,7 +35,7 @@ from postroom.interfaces.http.handling.repeats import Repeats
 from postroom.interfaces.http.handling.request_threads import RequestThreads
 from postroom.interfaces.http.handling.requests import Disconnected, MethodWrong
 from postroom.interfaces.http.handling.responses import Header, Send, answer, as_json, without_body, written
-from postroom.interfaces.http.handling.sends import Sends
+from postroom.interfaces.http.handling.sends import Outcome, Sends
 from postroom.interfaces.http.handling.streams import Asked, Streams, disconnect
 from postroom.interfaces.http.mounted import Mounted
 from postroom.interfaces.http.observing import metrics, telemetry
@@ -209,17 +209,20 @@ class Interface:
         self.start()
         if scope["method"] == "HEAD":
             send = without_body(send)
-        began, noted = perf_counter(), Noted()
+        noted = Noted()
+        await self._served(scope, send, noted, perf_counter(), self._serve(scope, receive, send, noted))
+
+    async def _served(self, scope: Scope, send: Send, noted: Noted, began: float, serving: Awaitable[int]) -> None:
+        """Answer a request, whatever happens, and record it."""
         status = 499  # the client has gone
         try:
-            status = await self._served(scope, receive, send, noted)
+            status = await self._answered(scope, send, noted, serving)
         finally:
             self._note(noted, status, perf_counter() - began)
 
-    async def _served(self, scope: Scope, receive: Any, send: Send, noted: Noted) -> int:
-        """Answer a request, whatever happens; returns the status."""
+    async def _answered(self, scope: Scope, send: Send, noted: Noted, serving: Awaitable[int]) -> int:
         try:
-            return await self._serve(scope, receive, send, noted)
+            return await serving
         except Disconnected:
             return 499
         except PostroomError as error:
@@ -322,12 +325,45 @@ class Interface:
         caller = plain.caller
         noted.operation, noted.principal = plain_sends.SEND, caller.name
         self._pace.take(caller.name)
-        body = await requests.soon(receive)
+        body = await requests.whole(receive, {})
         posting = plain.posting(body)
         if posting is None:
             return await self._operate(scope, requests.head(scope), body, receive, send)
         await plain_sends.answer(send, await self._sends.submit(posting))
         return 201
+
+    def begin_send(self, scope: Scope, body: bytearray, tell: Callable[[str, Outcome], None]) -> bool:
+        """Send a plain message without ASGI; ``tell`` is called with the sender and the outcome.
+
+        False if the request needs the application, which also refuses what is wrong with it.
+        """
+        if not self._started:
+            return False
+        try:
+            plain = plain_sends.find(scope, requests.path_of(scope), self._callers)
+            posting = None if plain is None else plain.posting(body)
+            if plain is None or posting is None:
+                return False
+            self._pace.take(plain.caller.name)
+            self._sends.begin(posting, partial(tell, plain.caller.name))
+        except Exception:  # nothing was sent; the application meets it again, and answers
+            return False
+        return True
+
+    def note_send(self, name: str, seconds: float) -> None:
+        """Record a plain send that was answered without ASGI."""
+        self._note(Noted(plain_sends.SEND, name), 201, seconds)
+
+    def refusing_send(self, name: str, began: float, error: BaseException) -> Callable[..., Awaitable[None]]:
+        """An ASGI application that answers a plain send that has failed."""
+
+        async def failed() -> int:
+            raise error
+
+        async def app(scope: Scope, receive: Any, send: Send) -> None:
+            await self._served(scope, send, Noted(plain_sends.SEND, name), began, failed())
+
+        return app
 
     async def _operate(self, scope: Scope, headers: Mapping[str, str], body: bytes, receive: Any, send: Send) -> int:
         """Call the operation of a request if its caller may. Rights are checked now, however long the body took."""

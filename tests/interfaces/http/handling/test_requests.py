@@ -200,23 +200,23 @@ def _answering(*messages: dict[str, Any], late: bool = False) -> Callable[[], An
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_a_short_body_is_read_whether_it_is_there_or_comes_later(late: bool) -> None:
+def test_a_body_is_read_whether_it_is_there_or_comes_later(late: bool) -> None:
     one = {"type": "http.request", "body": b"whole"}
-    assert asyncio.run(requests.soon(_answering(one, late=late))) == b"whole"
+    assert asyncio.run(requests.whole(_answering(one, late=late), {})) == b"whole"
     two = ({"type": "http.request", "body": b"in ", "more_body": True}, {"type": "http.request", "body": b"two"})
-    assert asyncio.run(requests.soon(_answering(*two, late=late))) == b"in two"
+    assert asyncio.run(requests.whole(_answering(*two, late=late), {})) == b"in two"
     with pytest.raises(requests.Disconnected):
-        asyncio.run(requests.soon(_answering({"type": "http.disconnect"}, late=late)))
+        asyncio.run(requests.whole(_answering({"type": "http.disconnect"}, late=late), {}))
 
     def future() -> Any:  # of a server whose receive is no coroutine
         found = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().call_later(0.001 if late else 0, found.set_result, one)
         return found
 
-    assert asyncio.run(requests.soon(future)) == b"whole"
+    assert asyncio.run(requests.whole(future, {})) == b"whole"
 
 
-def test_a_short_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "REQUEST_BODY_SECONDS", 0.01)
     ended: list[bool] = []
 
@@ -227,11 +227,11 @@ def test_a_short_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.M
             ended.append(True)
 
     with pytest.raises(RequestInvalid, match="nothing came"):
-        asyncio.run(requests.soon(receive))
+        asyncio.run(requests.whole(receive, {}))
     assert ended == [True]
 
     async def given_up() -> None:
-        task = asyncio.ensure_future(requests.soon(receive))
+        task = asyncio.ensure_future(requests.whole(receive, {}))
         await asyncio.sleep(0)
         task.cancel()
         await task

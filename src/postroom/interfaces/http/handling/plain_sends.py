@@ -27,6 +27,7 @@ _BODY_DIGITS_MAX = 5  # of the length of a body; a longer one is read piece by p
 _UNUSUAL = frozenset({requests.ANY_KEY.encode(), b"traceparent", b"ce-specversion", b"expect", b"transfer-encoding"})
 _ACCEPTED = frozenset({None, b"*/*", b"application/json"})
 _CREATED: tuple[Header, ...] = ((b"content-type", b"application/json"), *SAFE)
+_HEAD = b"HTTP/1.1 201 Created\r\n" + b"".join(b"%b: %b\r\n" % header for header in _CREATED)
 
 
 class PlainSend(NamedTuple):
@@ -36,9 +37,9 @@ class PlainSend(NamedTuple):
     queue: tuple[str, ...]
     receipt: str | None  # the idempotency key, under the caller's name
 
-    def posting(self, body: bytes) -> Posting | None:
+    def posting(self, body: bytes | bytearray) -> Posting | None:
         """What is sent, if the request has only a text body."""
-        document = requests.parsed(body) if body else None
+        document = requests.parsed(bytes(body)) if body else None
         text = document.get("body") if isinstance(document, dict) and len(document) == 1 else None
         if not isinstance(text, str):
             return None
@@ -81,8 +82,18 @@ def queue_of(path: str) -> tuple[str, ...] | None:
 
 
 async def answer(send: Send, sent: Sent) -> None:
-    """Respond with the key of the sent message."""
-    body = f'{{"status": "{sent.status}", "key": "{sent.key}"}}'.encode()
-    length = (b"content-length", str(len(body)).encode())
+    """Respond with the key of the sent message, as an ASGI application."""
+    body = _body(sent)
+    length = (b"content-length", b"%d" % len(body))
     await send({"type": "http.response.start", "status": 201, "headers": [*_CREATED, length]})
     await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def response(sent: Sent, *, keeps: bool) -> bytes:
+    """The same response as bytes, for a connection that is kept or ends with it."""
+    body = _body(sent)
+    return b"%bcontent-length: %d\r\n%b\r\n%b" % (_HEAD, len(body), b"" if keeps else b"connection: close\r\n", body)
+
+
+def _body(sent: Sent) -> bytes:
+    return f'{{"status": "{sent.status}", "key": "{sent.key}"}}'.encode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Generator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -121,50 +121,6 @@ async def whole(receive: Receive, headers: Mapping[str, str]) -> bytes:
         raise RequestTooLarge(limit=REQUEST_BYTES_MAX)
     parts = [piece async for piece in pieces(receive, REQUEST_BYTES_MAX)]
     return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-async def soon(receive: Receive) -> bytes:
-    """A short body, which is usually there already, so no timeout is set up first."""
-    reading = receive()
-    if not asyncio.iscoroutine(reading):
-        reading = _awaited(reading)
-    try:
-        waits_for = reading.send(None)
-    except StopIteration as here:
-        message = here.value
-    else:
-        message = await _in_time(_Begun(reading, waits_for))
-    if message["type"] == "http.disconnect":
-        raise Disconnected
-    body: bytes = message.get("body", b"")
-    if message.get("more_body", False):
-        return body + b"".join([piece async for piece in pieces(receive, REQUEST_BYTES_MAX - len(body))])
-    return body
-
-
-class _Begun:
-    """A coroutine that was started and is suspended."""
-
-    def __init__(self, coroutine: Coroutine[Any, Any, Any], waits_for: Any) -> None:
-        self._coroutine = coroutine
-        self._waits_for = waits_for
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        waits_for = self._waits_for
-        try:
-            while True:
-                try:
-                    value = yield waits_for
-                except BaseException as error:
-                    waits_for = self._coroutine.throw(error)
-                else:
-                    waits_for = self._coroutine.send(value)
-        except StopIteration as done:
-            return done.value
-
-
-async def _awaited(reading: Awaitable[Any]) -> Any:
-    return await reading
 
 
 async def _in_time(reading: Awaitable[Any]) -> Any:

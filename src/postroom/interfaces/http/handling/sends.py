@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from threading import Condition, Lock, Thread
 from time import perf_counter
 from typing import NamedTuple
@@ -14,9 +16,11 @@ from postroom.queues.results import Sent
 from postroom.queues.sending import Posting
 from postroom.queues.verbs import Verbs
 
+log = logging.getLogger("postroom.http")
+Outcome = Sent | BaseException
 #: Of the time of the last commit, which those who come first wait for others.
 _GATHERING = 0.5
-_Pending = tuple[Posting, "asyncio.Future[Sent]"]
+_Pending = tuple[Posting, Callable[[Outcome], None]]
 
 
 class _Group(NamedTuple):
@@ -52,14 +56,25 @@ class Sends:
     def submit(self, wanted: Posting) -> asyncio.Future[Sent]:
         """Like ``send``, without waiting. Sends keep their order."""
         future: asyncio.Future[Sent] = self._loop.create_future()
+        self.begin(wanted, partial(_settle, future))
+        return future
+
+    def begin(self, wanted: Posting, tell: Callable[[Outcome], None]) -> None:
+        """Send, and tell the outcome in the event loop."""
         with self._lock:
             if len(self._pending) >= REQUEST_QUEUE_MAX or self._is_closed:
                 raise TooManyRequests(who="the server", seconds=1)
-            self._pending.append((wanted, future))
-            if self._is_idle or len(self._pending) == self._expected:
+            self._pending.append((wanted, tell))
+            if self._is_idle:
                 self._is_idle = False
+                self._loop.call_soon(self._wake)
+            elif len(self._pending) == self._expected:
                 self._enough.notify()
-        return future
+
+    def _wake(self) -> None:
+        """Wake the thread when all requests that are there have been read: it would begin with the first one alone."""
+        with self._lock:
+            self._enough.notify()
 
     def _gather(self) -> None:
         """Wait a moment for clients that just got a response and usually send again, because a commit costs the same
@@ -86,9 +101,7 @@ class Sends:
                 batch, self._pending = self._pending[:GROUP_MESSAGES_MAX], self._pending[GROUP_MESSAGES_MAX:]
             began = perf_counter()
             try:
-                outcomes: list[Sent | BaseException] = [
-                    *self._verbs.send_each([wanted for wanted, _ in batch], self._others)
-                ]
+                outcomes: list[Outcome] = [*self._verbs.send_each([wanted for wanted, _ in batch], self._others)]
             except BaseException as error:  # whatever it is: each of them waits for an answer
                 outcomes = [error] * len(batch)
             ended = perf_counter()
@@ -106,11 +119,20 @@ class Sends:
         return not self._thread.is_alive()
 
 
-def _tell(batch: list[_Pending], outcomes: list[Sent | BaseException]) -> None:
-    for (_, future), outcome in zip(batch, outcomes, strict=True):
-        if future.cancelled():
-            continue
-        if isinstance(outcome, BaseException):
-            future.set_exception(outcome if isinstance(outcome, PostroomError) else RuntimeError(repr(outcome)))
-        else:
-            future.set_result(outcome)
+def _tell(batch: list[_Pending], outcomes: list[Outcome]) -> None:
+    for (_, tell), outcome in zip(batch, outcomes, strict=True):
+        if isinstance(outcome, BaseException) and not isinstance(outcome, PostroomError):
+            outcome = RuntimeError(repr(outcome))
+        try:
+            tell(outcome)
+        except Exception:  # of one of them: the others wait, too
+            log.exception("the outcome of a send could not be told")
+
+
+def _settle(future: asyncio.Future[Sent], outcome: Outcome) -> None:
+    if future.cancelled():
+        return
+    if isinstance(outcome, BaseException):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)
