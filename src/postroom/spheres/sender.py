@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from postroom.errors import ArgumentInvalid
 from postroom.model.arguments import check_methods
 from postroom.model.body import Format
 from postroom.model.message import Draft, Value, cause_number
@@ -76,10 +75,7 @@ class Sender:
         ``compensation`` has the fields of a second form of the type, for the same mailbox; or it is a ``Compensation``
         with a queue.
         """
-        name: object = getattr(writer, "name", None)
-        if not isinstance(name, str):
-            raise ArgumentInvalid(argument="writer", why="a station is expected, as room.station returns it")
-        order = sending.mail_order(name, to, type, fields or {}, compensation, when)
+        order = sending.mail_order(writer, to, type, fields or {}, compensation, when)
         return self._fire(order, cause_number(None, cause))
 
     def _fire(self, made: Order, cause: int | None) -> SphereSent:

@@ -52,9 +52,14 @@ class Order:
     cause: int | None = None  # the message that it follows from
 
 
-def mail_order(sender: str, to: str, type: str, fields: Mapping[str, Any], compensation: Any, when: str) -> Order:
+def mail_order(writer: object, to: str, type: str, fields: Mapping[str, Any], compensation: Any, when: str) -> Order:
     """A form for a station's mailbox. Its compensation is another form of the type, or a message to any queue."""
+    sender = getattr(writer, "name", None)
+    if not isinstance(sender, str):
+        raise ArgumentInvalid(argument="writer", why="a station is expected, as room.station returns it")
     properties = {"sender": sender}
+    if isinstance(compensation, Compensation) and replace(compensation, body=None) == Compensation(None):
+        compensation = compensation.body  # nothing else is said: so it is for the same mailbox
     if isinstance(compensation, Mapping):
         undo: Any = Compensation(dict(compensation), type=type, properties=properties)
     elif compensation is None or (isinstance(compensation, Compensation) and compensation.queue is not None):

@@ -17,10 +17,11 @@ from postroom.interfaces.http.client import leasing
 from postroom.interfaces.http.client.remote import RemoteRoom
 from postroom.interfaces.http.contract.operation import Operation
 from postroom.interfaces.http.contract.operations import OPERATIONS
+from postroom.limits import QUERY_SECONDS_MAX
 from postroom.room import Postroom
 
-#: They take their time, or belong to something that has to be opened first.
-_ELSEWHERE = ("station.sql", "station.query", "spheres.compensate", "spheres.settle_database")
+#: They work for as long as they are told to, ask another database, or start Spark.
+_ELSEWHERE = ("spheres.compensate", "spheres.settle_database", "station.sql")
 _PARTS = (
     "queues",
     "consumers",
@@ -32,7 +33,11 @@ _PARTS = (
     "stations",
     "access",
     "engine",
+    "operations",
+    "spheres",
 )
+#: Of something that is opened first: a lease, a sphere.
+_OPENED = [each for each in OPERATIONS if each.part in ("lease", "sphere")]
 _CALLED = [each for each in OPERATIONS if each.part in _PARTS and each.name not in _ELSEWHERE]
 
 
@@ -60,9 +65,12 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
             yield here, it, known
 
 
-def outcome(operation: Operation, room: Postroom, station: str | None, arguments: dict[str, Any]) -> tuple[Any, ...]:
+def part_of(operation: Operation, room: Postroom, station: str | None) -> Any:
+    return getattr(room, operation.part) if station is None else room.stations.admitted(station)
+
+
+def outcome(operation: Operation, part: Any, arguments: dict[str, Any]) -> tuple[Any, ...]:
     """The class, the code and the words of a refusal; none if it is done."""
-    part = getattr(room, operation.part) if station is None else room.stations.admitted(station)
     try:
         result = operation.call(part, dict(arguments))
         if operation.name in ("queues.peek", "queues.history"):
@@ -95,12 +103,80 @@ def test_a_wrong_call_is_refused_in_the_same_words(both: Both, operation: Operat
             arguments = {**said, parameter.name: (wrong,) if is_name else wrong}
             if parameter.name == "idempotency_key":  # each of the two has keys of its own
                 here.store.transact("test", lambda tx: tx.receipts.forget("", "~"))
-            ours = outcome(operation, here, station, arguments)
-            theirs = outcome(operation, it, station, arguments) if ours else ()
+            ours = outcome(operation, part_of(operation, here, station), arguments)
+            theirs = outcome(operation, part_of(operation, it, station), arguments) if ours else ()
             bounded = bool(theirs) and str(theirs[-1]).endswith("in one answer")  # of a server, which cuts into pages
             if ours != theirs and not bounded:
                 differences.append(f"{parameter.name}={wrong!r:.40}\n  {ours}\n  {theirs}")
     assert not differences, "\n".join(differences)
+
+
+@pytest.mark.parametrize("operation", _OPENED, ids=lambda each: f"{each.name} {each.path}")
+def test_a_wrong_call_of_a_lease_or_a_sphere_is_refused_in_the_same_words(both: Both, operation: Operation) -> None:
+    here, it, known = both
+    said: dict[str, Any] = {
+        name: known.get(value, value) if isinstance(value, str) else value
+        for name, value in operation.example.items()
+        if name not in ("lease", "sphere")
+    }
+    if operation.verb == "receive":
+        said["queue"] = (said["queue"],)
+    opened = [_Opened(room, operation.part) for room in (here, it)]
+    differences: list[str] = []
+    for parameter in operation.parameters:
+        if parameter.name in ("lease", "sphere"):
+            continue
+        for wrong in (*_WRONG, *_ODD) if parameter.name in _WRITTEN else _WRONG:
+            if parameter.name == "wait" and wrong in (1.5, 5):
+                continue  # it would
+            is_path = isinstance(said.get(parameter.name), tuple) and not isinstance(wrong, list)
+            arguments = {**said, parameter.name: (wrong,) if is_path else wrong}
+            ours, theirs = (each.outcome(operation, arguments) for each in opened)
+            if ours != theirs:
+                differences.append(f"{parameter.name}={wrong!r:.40}\n  {ours}\n  {theirs}")
+    for each in opened:
+        each.close()
+    assert not differences, "\n".join(differences)
+
+
+def test_a_wrong_time_for_a_statement_is_refused_in_the_same_words(both: Both) -> None:
+    here, it, _ = both
+    (sql,) = [each for each in OPERATIONS if each.name == "station.sql"]
+    for wrong in _WRONG:
+        if wrong is None or (type(wrong) in (int, float) and 0 < wrong <= QUERY_SECONDS_MAX):
+            continue
+        arguments = {"statement": "select 1", "timeout": wrong}
+        ours, theirs = (outcome(sql, room.stations.admitted("John"), arguments) for room in (here, it))
+        assert ours == theirs != (), wrong
+
+
+class _Opened:
+    """A lease or a sphere of a room; another one when it has ended."""
+
+    def __init__(self, room: Postroom, part: str) -> None:
+        self._room, self._part = room, part
+        self._open()
+
+    def _open(self) -> None:
+        if self._part == "sphere":
+            self._opened: Any = self._room.sphere()
+            return
+        self._room.send("spare", "x")
+        self._opened = self._room.receive("spare", lease=600).message
+
+    def outcome(self, operation: Operation, arguments: dict[str, Any]) -> tuple[Any, ...]:
+        if "writer" in operation.example and arguments["writer"] == operation.example["writer"]:
+            arguments = {**arguments, "writer": self._room.stations.admitted(arguments["writer"])}
+        said = outcome(operation, self._opened, arguments)
+        if self._part == "lease" and self._opened.ended is not None:
+            self._open()
+        return said
+
+    def close(self) -> None:
+        if self._part == "sphere":
+            self._opened.abort("it was only looked at")
+        else:
+            self._opened.done()
 
 
 # --- the same by requests that someone else has written ---

@@ -29,7 +29,7 @@ from postroom.errors import (
     SparkUnavailable,
     StationUnknown,
 )
-from postroom.limits import IMAGES_MAX, NODE_SECONDS, QUERY_SECONDS_MAX, SCANNED_MAX
+from postroom.limits import IMAGES_MAX, NODE_SECONDS, SCANNED_MAX
 from postroom.model.definitions import nearest
 from postroom.model.key import key_text
 from postroom.model.message import Stored
@@ -40,6 +40,7 @@ from postroom.stations.places.names import database
 from postroom.stations.places.network import CONTROL, Network
 from postroom.stations.queries.node_answers import Job, NodeAnswer, Part, packed, read_part, unpacked
 from postroom.stations.queries.reading import Plan, TooMany, kept, route
+from postroom.stations.queries.timeouts import check_timeout
 from postroom.store.kernel.queues import MAILBOX, STATION
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.kernel.transfers import Parcel
@@ -86,9 +87,7 @@ class Question:
 
     def _asked(self, work: Callable[[_Query, SparkSession | None], T]) -> T:
         """Run a small query directly, any other on Spark."""
-        if not 0 < self.timeout <= QUERY_SECONDS_MAX:
-            why = f"more than 0 and at most {QUERY_SECONDS_MAX:.0f} seconds"
-            raise ArgumentInvalid(argument="timeout", why=why)
+        check_timeout(self.timeout)
         scope = self._scope()  # what is wrong with it is told before anything is begun
         if _is_narrow(self.network, self.plan) or _is_small(self.network, scope):
             with suppress(TooMany), self._opened() as query:

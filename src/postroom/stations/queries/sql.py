@@ -24,8 +24,8 @@ from pyspark.sql.types import (
 )
 
 from postroom.engine.bounded_process import BoundedProcesses, Ended
-from postroom.errors import ArgumentInvalid, SqlRefused
-from postroom.limits import INT_MAX, INT_MIN, QUERY_SECONDS_MAX, SQL_BYTES_MAX, SQL_CHARS_MAX, SQL_ROWS_MAX, SQL_SECONDS
+from postroom.errors import SqlRefused
+from postroom.limits import INT_MAX, INT_MIN, SQL_BYTES_MAX, SQL_CHARS_MAX, SQL_ROWS_MAX, SQL_SECONDS
 from postroom.model.body import is_text
 from postroom.model.key import key_text
 from postroom.model.progress import OnProgress
@@ -33,6 +33,7 @@ from postroom.model.types import Kind, Scalar, element_name, scalars, text
 from postroom.stations.forms.catalog import Edition
 from postroom.stations.forms.form import FormField, Rule
 from postroom.stations.queries.cells import packed, unpacked
+from postroom.stations.queries.timeouts import check_timeout
 from postroom.store.tables.images import KeptImage
 
 _DIGITS_MAX = 38  # of a decimal of Spark
@@ -101,8 +102,7 @@ def _asked(request: list[Any], progress: OnProgress | None = None) -> dict[str, 
 
 
 def _check_size(statement: str, seconds: float) -> None:
-    if not 0 < seconds <= QUERY_SECONDS_MAX:
-        raise ArgumentInvalid(argument="timeout", why=f"more than 0 and at most {QUERY_SECONDS_MAX:.0f} seconds")
+    check_timeout(seconds)
     if not isinstance(statement, str) or not is_text(statement):
         raise SqlRefused(why="it is no text")
     if len(statement) > SQL_CHARS_MAX:

@@ -51,3 +51,23 @@ def test_recipients_of_a_sphere_acknowledge_or_vote_against_it(two: Two) -> None
         other.commit()
     assert two.it.spheres.show(f"{id}b").sphere.reason == "the house is full"
     assert two.it.spheres.compensate(3600.0).spheres >= 0
+
+
+@pytest.mark.parametrize("undo", [{"To": "Jack", "Text": "stay"}, Compensation({"To": "Jack", "Text": "stay"})])
+def test_a_form_that_is_mailed_is_undone_by_another_one(two: Two, undo: object) -> None:
+    john, jack = (two.it.stations.admitted(name) for name in ("John", "Jack"))
+    before = {each.key for each in jack.mail()}
+    with pytest.raises(KeyError), two.it.sphere(f"mail{next(numbers)}", heartbeat=600) as sphere:
+        sent = sphere.mail(john, "Jack", "MEMO", {"To": "Jack", "Text": "come"}, compensation=undo)
+        assert sent.remembered is not None
+        raise KeyError("no room")
+    assert {each.key for each in jack.mail()} == before, "nobody has seen it: both are gone"
+
+
+def test_a_body_of_bytes_is_undone_by_one_of_bytes(two: Two) -> None:
+    queue = two.queue()
+    with pytest.raises(KeyError), two.it.sphere(f"bytes{next(numbers)}", heartbeat=600) as sphere:
+        sphere.send(queue, b"come", compensation=b"stay")
+        assert two.it.receive(queue).message is not None
+        raise KeyError("no room")
+    assert [each.body for each in two.it.peek(queue)] == ["stay"]

@@ -19,7 +19,7 @@ from postroom.errors import ArgumentInvalid, FileUnreadable, NotRemote, QueueFul
 from postroom.interfaces.http.client.bodies import all_sent, as_published, as_sent, checked_properties, traced
 from postroom.interfaces.http.client.leasing import RemoteLeasing, portions
 from postroom.interfaces.http.client.link import Link, in_path
-from postroom.interfaces.http.client.spheres import RemoteSphere, bind
+from postroom.interfaces.http.client.spheres import RemoteSphere, as_mailed_within, as_sent_within, bind
 from postroom.interfaces.http.contract.objects import Objects
 from postroom.interfaces.http.contract.operation import LOCAL, UNSENT, Operation
 from postroom.interfaces.http.contract.operations import OPERATIONS
@@ -50,6 +50,7 @@ from postroom.room.queues import RoomQueues
 from postroom.room.spheres import RoomSpheres
 from postroom.room.stations import RoomStations
 from postroom.spheres.sphere import Sphere
+from postroom.stations.queries.timeouts import check_timeout
 from postroom.stations.station import Station
 from postroom.store.upkeep import backup
 
@@ -61,6 +62,8 @@ _PREPARED: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "queues.send": lambda arguments: as_sent(traced(arguments)),
     "queues.send_many": all_sent,
     "queues.distribute": as_sent,
+    "sphere.send": as_sent_within,
+    "sphere.mail": as_mailed_within,
     "queues.send_segments": checked_properties,
     "flows.publish": as_published,
     "consumers.schedule": as_sent,
@@ -99,7 +102,10 @@ class RemoteParts:
         operation, arguments = operation_of(name, here, given, named, more)
         if "wait" in arguments:
             return self._until_room(operation, arguments)
-        return self.link.call(operation, arguments, arguments.get("timeout") or 0.0)
+        seconds = arguments.get("timeout")
+        if seconds is not None:
+            check_timeout(seconds)
+        return self.link.call(operation, arguments, seconds or 0.0)
 
     def _until_room(self, operation: Operation, arguments: dict[str, Any]) -> Any:
         """Call an operation that waits while a queue is full, repeatedly, because one request waits only so long."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -12,8 +12,9 @@ from postroom.errors import AnswerLost, NotRemote, PostroomError, SphereOver, St
 from postroom.interfaces.http.client.bodies import as_sent
 from postroom.interfaces.http.client.link import RemoteVerbs
 from postroom.limits import HEARTBEAT_SECONDS
-from postroom.model.message import SPHERE, Message
-from postroom.spheres.sending import SphereSent
+from postroom.model.arguments import check_call
+from postroom.model.message import SPHERE, Draft, Message
+from postroom.spheres.sending import SphereSent, mail_order, order, path
 from postroom.spheres.sphere import Sphere
 from postroom.store.tables.spheres import COMMITTED
 
@@ -39,26 +40,26 @@ class RemoteSphere(Sphere):
         state: str = self._parts.verb("spheres.show", id=self.id).sphere.state
         return state
 
-    def send(self, queue: str | Sequence[str], body: Any, **options: Any) -> SphereSent:
+    def send(self, *given: Any, **options: Any) -> SphereSent:
         """Like the method of a local sphere."""
-        arguments = as_sent({"queue": queue, "body": body, **options})
-        sent: SphereSent = self._parts.verb("sphere.send", sphere=self.id, **arguments)
+        sent: SphereSent = self._parts.call("sphere.send", self, given, options, sphere=self.id)
         return sent
 
-    def mail(self, writer: Any, to: str, type: str, fields: Any = None, **options: Any) -> SphereSent:
+    def mail(self, *given: Any, **options: Any) -> SphereSent:
         """Like the method of a local sphere."""
-        arguments = {"writer": writer, "to": to, "type": type, "fields": fields or {}, **options}
-        sent: SphereSent = self._parts.verb("sphere.mail", sphere=self.id, **arguments)
+        sent: SphereSent = self._parts.call("sphere.mail", self, given, options, sphere=self.id)
         return sent
 
     def receive(self, *queue: str, wait: float | None = None) -> Message | None:
         """Like the method of a local sphere."""
-        message: Message | None = self._parts.waiting("sphere.receive", {"sphere": self.id, "queue": queue}, wait)
+        check_call(Sphere.receive, queue, {"wait": wait})
+        asked = {"sphere": self.id, "queue": path(queue)}
+        message: Message | None = self._parts.waiting("sphere.receive", asked, wait)
         return message
 
     def require(self, *recipients: str | Sequence[str], **options: Any) -> None:
         """Like the method of a local sphere."""
-        self._parts.verb("sphere.require", sphere=self.id, recipients=list(recipients), **options)
+        self._parts.call("sphere.require", self, recipients, options, sphere=self.id)
 
     def enlist(self, participant: Any) -> NoReturn:
         """Raises: a local database cannot take part in a remote sphere."""
@@ -97,6 +98,21 @@ class RemoteSphere(Sphere):
             self.abort(reason)
         except PostroomError as failure:  # no more signs of life: the server aborts it
             error.add_note(f"sphere {self.id} could not be aborted at once ({failure}); it will be")
+
+
+def as_sent_within(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a send in a sphere, checked as without a server."""
+    draft = Draft.of(given["body"], given.get("format"), given.get("type"), given.get("properties"))
+    undo = given.get("compensation")
+    order(given["queue"], draft, given.get("when", "now"), undo, given.get("on_commit"), given.get("format"))
+    return as_sent({**given, "compensation": undo.decode() if isinstance(undo, (bytes, bytearray)) else undo})
+
+
+def as_mailed_within(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a form that is mailed in a sphere, checked as without a server."""
+    fields, undo = given.get("fields") or {}, given.get("compensation")
+    mail_order(given["writer"], given["to"], given["type"], fields, undo, given.get("when", "now"))
+    return {**given, "fields": fields}
 
 
 def _beat(stop: threading.Event, parts: RemoteVerbs, id: str, pause: float, owner: threading.Thread) -> None:
