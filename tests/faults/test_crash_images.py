@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.faults import counter_workload, sphere_workload, station_workload, workload
@@ -43,6 +44,27 @@ def queues(folder: Path, urls: list[str]) -> None:
             room.receive("q")
 
 
+def leases(folder: Path, urls: list[str]) -> None:
+    """Leases of this process, which may be lost with it, their ends, which may not, and leases of others."""
+    with opened(urls[0]) as room:
+        room.queues.create("q")
+        room.queues.create("drop", keep_processed=False)
+        for number in range(6):
+            room.send_many("q", [f"{number} {each} " + "x" * (number * 40) for each in range(6)])
+            room.send_many("drop", [f"{number} {each}" for each in range(2)])
+            for end in ("done", "fail", "release", "extend"):
+                message = room.receive("q", lease=600).message
+                assert message is not None
+                message.extend(900) if end == "extend" else getattr(message, end)(*["no"] * (end == "fail"))
+            dropped = room.receive("drop", lease=600).message
+            assert dropped is not None
+            dropped.done()
+            (kept,) = room.receive_many("q", count=1, lease=600, detached=True)
+            room.receive("q", lease=600)
+            room.receive("q")
+            room.consumers.lease(kept.lease).done()
+
+
 def archives(folder: Path, urls: list[str]) -> None:
     """The journal leaves for folders, with messages that are gone, while more is sent and received."""
     with opened(urls[0]) as room:
@@ -67,6 +89,7 @@ def opened(url: str) -> Iterator[Postroom]:
 #: Name → what is done, and in how many rooms. One more line makes images of one more kind of work.
 WORKLOADS: dict[str, tuple[Workload, int]] = {
     "queues": (queues, 1),
+    "leases": (leases, 1),
     "steps": (lambda folder, urls: workload.work(urls[0], folder), 1),
     "spheres": (lambda folder, urls: sphere_workload.own(urls[0], folder), 1),
     "hand-overs": (station_workload.work, 3),
@@ -154,11 +177,12 @@ class Looked:
 @pytest.mark.parametrize(
     ("name", "share"),
     [
-        *(pytest.param(name, 0.1, id=f"{name}-slice") for name in ("queues",)),
+        *(pytest.param(name, 0.1, id=f"{name}-slice") for name in ("queues", "leases")),
         *(
             pytest.param(name, share, marks=pytest.mark.slow, id=f"{name}-whole")
             for name, share in {
                 "queues": 30.0,
+                "leases": 30.0,
                 "steps": 17.0,
                 "spheres": 25.0,
                 "hand-overs": 5.0,
@@ -175,6 +199,32 @@ def test_after_a_power_failure_every_acknowledged_commit_is_there(memory: Path, 
     print(f"{name}: {count} images, {sum(map(len, looked.known.values()))} states")
     assert not wrong, f"{len(wrong)} of {count}: {wrong[:3]}"
     assert count > 50
+
+
+def test_a_lease_of_another_is_on_disk_before_it_is_told(memory: Path) -> None:
+    """One of this process ends with it, and waits for no disk."""
+    recorder = Recorder(memory)
+    with told(recorder), postroom.open(memory / "room.db") as room:
+        room.queues.create("q")
+        room.send_many("q", [f"{number}" for number in range(20)])
+        room.receive("q", lease=600)  # it finds out where the queue is
+
+        def synced(work: Callable[[], object]) -> bool:
+            recorder.events.clear()
+            work()
+            assert any(event.kind == "write" for event in recorder.events)
+            return any(event.kind == "sync" for event in recorder.events)
+
+        def lease(**options: Any) -> Any:
+            return room.receive_many("q", count=1, lease=600, **options)[0]
+
+        mine, others = [], []
+        assert not synced(lambda: mine.append(lease()))
+        assert synced(lambda: others.append(lease(detached=True)))
+        assert synced(mine[0].done)
+        assert synced(others[0].done)
+        assert not synced(lambda: mine.append(lease()))
+        assert synced(lambda: room.send("q", "more")), "the next commit is on disk, and all before it"
 
 
 def test_the_images_would_show_a_store_that_does_not_sync_its_commits(

@@ -342,18 +342,21 @@ class ExpressLane(Store):
             self.session.execute(_SYNCED)
 
     def lease_one(self, queue: int, owner: str, microseconds: int) -> Lent | None:
+        """A lease of this process need not be on disk: a power failure ends the process, and with it the lease."""
+        ours = owner == own_token()
+        statement, last = (_NEXT_UNSYNCED, self._synced) if ours else (_NEXT_ONE, None)
+
         def lease(now: int) -> Lent | None:
-            self.session.execute("BEGIN IMMEDIATE")
-            self._files.guard.forbid_recovery()
-            return self._lend(queue, owner, now, microseconds)
+            return self._lend(statement, queue, owner, now, microseconds)
 
-        return self._at_once("hand-out", lease)
+        return self._at_once("hand-out", lease, last)
 
-    def _lend(self, queue: int, owner: str, now: int, microseconds: int) -> Lent | None:
-        """Lease the next message, within a transaction; None if the general path is needed."""
-        stored, row = self._next(_NEXT, queue, now)
+    def _lend(self, statement: str, queue: int, owner: str, now: int, microseconds: int) -> Lent | None:
+        """Lease the next message; None if the general path is needed."""
+        stored, row = self._next(statement, queue, now)
         if stored is None:
             return None
+        self._files.guard.forbid_recovery()
         line = (now, "lease", stored.key, stored.last, queue, queue, self.actor)
         leased = (now, None, stored.key, queue)
         delivery = (stored.key, queue, owner, now + microseconds)
@@ -365,7 +368,7 @@ class ExpressLane(Store):
         return self._done(fence, None)[0]
 
     def turn_one(self, fence: int, queue: int, owner: str, microseconds: int) -> tuple[bool, Lent | None]:
-        return self._done(fence, lambda now: self._lend(queue, owner, now, microseconds))
+        return self._done(fence, lambda now: self._lend(_NEXT, queue, owner, now, microseconds))
 
     def _done(self, fence: int, then: Callable[[int], Lent | None] | None) -> tuple[bool, Lent | None]:
         """End a lease, and do ``then`` in the same commit."""
