@@ -152,9 +152,12 @@ def spark() -> Iterator[SparkSession]:
     stop()
 
 
-@pytest.fixture(autouse=True)
-def _cheap_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(password, "_hasher", cheap)
+@pytest.fixture(scope="session", autouse=True)
+def _cheap_passwords() -> Iterator[None]:
+    """For the whole run: rooms that a module shares are made before the fixtures of its first test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(password, "_hasher", cheap)
+        yield
 
 
 @pytest.fixture

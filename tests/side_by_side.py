@@ -37,7 +37,7 @@ PARTS = (
     ("tests/faults",),
     ("tests/spheres", "tests/store"),
     ("tests/engine", "tests/conformance"),
-    ("tests/rules", "tests/oracle"),
+    ("tests/rules", "tests/oracle", "tests/spheres/test_rules.py"),  # no other test of spheres has a Spark session
     ("tests/gateways", "tests/queues", "tests/aio"),
     ("tests/interfaces",),
     REST,

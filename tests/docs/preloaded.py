@@ -5,9 +5,9 @@ program (``SHIM``). It hands its words, folder, environment and open files to a 
 loaded. A fork of that runs the same ``main``, as a child of the same shell would: signals reach it, its exit code is
 the program's, and the shell is its user. Hashes of passwords are cheap, as in all tests that are not about them.
 
-``README.md`` and the tutorial are run with the program as it was installed. So is a page that kills one for good,
-because that signal reaches only what the shell has started, and the page about COBOL, whose programs hand over other
-open files.
+``README.md`` is run with the program as it was installed. So is a page that kills one for good, because that signal
+reaches only what the shell has started, and the page about COBOL, whose programs hand over other open files. A slow
+battery runs all pages so.
 """
 
 from __future__ import annotations

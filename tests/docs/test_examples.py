@@ -79,7 +79,7 @@ def matches(expected: str, printed: str) -> bool:
 
 def as_installed(page: Path) -> bool:
     """Whether a page is run with the program itself, and not with a fork of it (``preloaded.py``)."""
-    return page.name in ("README.md", "tutorial.md", "cobol.md") or "kill -KILL" in page.read_text()
+    return page.name in ("README.md", "cobol.md") or "kill -KILL" in page.read_text()
 
 
 @pytest.fixture(scope="module")
@@ -92,10 +92,22 @@ def quick_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_every_console_example_prints_what_the_page_says(page: Path, tmp_path: Path, quick_program: Path) -> None:
     if page.name == "cobol.md":
         installed("cobc", "gnucobol", required=True)
+    check_console(page, tmp_path, PROGRAM if as_installed(page) else quick_program)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [*PAGES, TUTORIAL], ids=lambda page: page.name)
+def test_every_console_example_prints_the_same_with_the_program_as_installed(page: Path, tmp_path: Path) -> None:
+    if page.name == "cobol.md":
+        installed("cobc", "gnucobol", required=True)
+    check_console(page, tmp_path, PROGRAM)
+
+
+def check_console(page: Path, folder: Path, program: Path) -> None:
     blocks = [text for kind, text in BLOCK.findall(page.read_text()) if kind == "console"]
     commands = [command for block in blocks for command in commands_of(block)]
     assert commands, "a page without examples is not a guide"
-    printed = run_in_one_shell(commands, tmp_path, PROGRAM if as_installed(page) else quick_program)
+    printed = run_in_one_shell(commands, folder, program)
     assert len(printed) == len(commands)
     for command, lines in zip(commands, printed, strict=True):
         assert len(lines) == len(command.shown), f"$ {command.typed}\n" + "\n".join(lines)

@@ -361,7 +361,7 @@ class Ended:
     kept: dict[str, int]
 
 
-@pytest.fixture(scope="module", params=[60, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=[24, *(pytest.param(count, marks=pytest.mark.slow) for count in (60, 200))])
 def customers(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
