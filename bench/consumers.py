@@ -62,8 +62,8 @@ FULL = Sizes(
     sends=6_400,
     processes=16,
     sends_each=200,
-    pressure=4,
-    chaos=3,
+    pressure=3,
+    chaos=2,
 )
 QUICK = Sizes(
     rounds=1,

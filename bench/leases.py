@@ -51,7 +51,7 @@ def open_calls(folder: Path, messages: int) -> Leasing:
 
 def open_loop(folder: Path, messages: int) -> Leasing:
     room = _filled(folder / "loop.db", messages + 1)
-    each = room.consumers.each("q", lease=30)
+    each: Any = room.consumers.each("q", lease=30)  # a generator, which is ended by its close
 
     def close() -> None:
         each.close()

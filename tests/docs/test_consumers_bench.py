@@ -16,6 +16,7 @@ import server
 from bounds import BOUNDS
 from chaos import CHAOS
 from clients import Setting
+from contenders import PLAIN
 from pressure import PRESSURE
 
 ROOT = Path(__file__).parents[2]
@@ -70,7 +71,7 @@ def test_leases_and_sends_on_sqlite_are_measured_in_turns(tmp_path: Path) -> Non
     assert min(taken.values()) > 0
     assert [note.rpartition(": ")[2] for note in notes] == ["synchronous 2 (FULL), journal_mode wal"] * 2
     (taken,) = leases.together(tmp_path, [0], tasks=4, messages=200)
-    assert set(taken) == {leases.TASKS, leases.PLAIN}
+    assert set(taken) == {leases.TASKS, PLAIN}
     shared = leases.side_by_side(tmp_path / "shared.db", clients=2, calls=5)
     assert shared.longest > 0
     assert shared.rate > 0
