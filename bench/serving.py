@@ -90,15 +90,20 @@ class Sender(asyncio.Protocol):
         self._transport = transport
         self._send()
 
+    def close(self) -> None:
+        """Without an error, whatever is under way: nobody waits for it any more."""
+        self.ended.cancel()
+        self._transport.close()
+
     def connection_lost(self, error: Exception | None) -> None:
         if not self.ended.done():
             self.ended.set_exception(error or ConnectionError("the server has closed the connection"))
 
     def _send(self) -> None:
+        if self.ended.done():
+            return
         if self._load.left <= 0:
-            if not self.ended.done():
-                self.ended.set_result(None)
-            self._transport.close()
+            self.ended.set_result(None)
             return
         self._load.left -= 1
         self._began = perf_counter()
@@ -110,8 +115,8 @@ class Sender(asyncio.Protocol):
         if not found or not body.endswith(b"}"):
             return
         if not head.startswith(b"HTTP/1.1 201"):
-            self.ended.set_exception(AssertionError(self._answer))
-            self._transport.close()
+            if not self.ended.done():
+                self.ended.set_exception(AssertionError(self._answer))
             return
         self._answer = b""
         self._load.took.append(perf_counter() - self._began)
@@ -140,11 +145,14 @@ async def answered(port: int, token: str, count: int, rate: float | None = None)
     request = f"{head}Content-Type: application/json\r\nContent-Length: {len(BODY)}\r\n\r\n".encode() + BODY
     load = Load(request, count, 0.0 if rate is None else CLIENTS / rate)
     loop = asyncio.get_running_loop()
-    began = perf_counter()
-    senders = [
-        (await loop.create_connection(lambda: Sender(load), "127.0.0.1", port))[1] for _ in range(min(CLIENTS, count))
-    ]
-    await asyncio.gather(*(sender.ended for sender in senders))
+    began, senders = perf_counter(), list[Sender]()
+    try:
+        for _ in range(min(CLIENTS, count)):
+            senders.append((await loop.create_connection(lambda: Sender(load), "127.0.0.1", port))[1])
+        await asyncio.gather(*(sender.ended for sender in senders))
+    finally:
+        for sender in senders:
+            sender.close()
     assert len(load.took) == count, (len(load.took), count)
     return Answered(count / (perf_counter() - began), sorted(load.took))
 

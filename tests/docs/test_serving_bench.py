@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,9 @@ import pytest
 
 import results
 import serving
+import stomping
 from bounds import BOUNDS
+from rabbit import Rabbit
 
 ROOT = Path(__file__).parents[2]
 ANSWER = b'HTTP/1.1 201 Created\r\ncontent-length: 16\r\n\r\n{"status": "00"}'
@@ -28,6 +32,23 @@ def test_a_quick_run_has_every_figure_that_was_asked(tmp_path: Path) -> None:
     found = results.read(kept)["serving"]
     assert {line.bound for line in found.lines} - {None} == set(BOUNDS["serving"])
     assert all(line.result > 0 for line in found.lines)
+
+
+def test_a_broker_takes_turns_with_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bare server that speaks STOMP stands for the broker, which few machines have."""
+
+    @contextmanager
+    def broker(folder: Path) -> Iterator[Rabbit]:
+        with stomping.server("-c", stomping.BARE) as (port, pid):
+            yield Rabbit(port, pid)
+
+    monkeypatch.setattr("serving.rabbit", broker)
+    lines = {line.against: line for line in serving.ServingBench(tmp_path, serving.QUICK, "").lines()}
+    theirs = lines[serving.RABBIT]
+    assert theirs.bound is None
+    assert theirs.other is not None
+    assert theirs.measured is not None
+    assert theirs.result == pytest.approx(theirs.measured / theirs.other)
 
 
 class Server(asyncio.Protocol):
@@ -50,8 +71,10 @@ async def load(count: int, rate: float | None, answer: bytes = ANSWER) -> tuple[
     loop.set_exception_handler(lambda _, about: complaints.append(about))
     server = await loop.create_server(lambda: Server(met, answer), "127.0.0.1", 0)
     async with server:
-        had = await serving.answered(server.sockets[0].getsockname()[1], "token", count, rate)
-        await asyncio.sleep(0.3)  # longer than the gap between two requests of one client
+        try:
+            had = await serving.answered(server.sockets[0].getsockname()[1], "token", count, rate)
+        finally:
+            await asyncio.sleep(0.3)  # longer than the gap between two requests of one client
     return had, sum(met), complaints
 
 
