@@ -18,6 +18,7 @@ from typing import Any
 import psycopg
 
 import postroom
+from contenders import durability_of
 from rounds import Round
 from server import database
 
@@ -61,6 +62,8 @@ def run_huey(file: str, jobs: int) -> float:
     from huey import SqliteHuey
 
     huey = SqliteHuey(filename=file, fsync=True, results=False)
+    kept = durability_of(huey.storage.conn)
+    assert (kept.synchronous, kept.journal_mode) == (2, "wal"), kept
     count = Count()
 
     @huey.task()  # type: ignore[untyped-decorator]  # it has no types
