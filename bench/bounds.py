@@ -73,4 +73,23 @@ BOUNDS: dict[str, dict[str, Bound]] = {
         "check-growth": Bound("a check with 100,000 active spheres, of one with 1,000, each sphere", "≤", 2),
         "check": Bound("a check of 100,000 active spheres, in check intervals", "<", 1),
     },
+    "consumers": {
+        "single": Bound("PostgreSQL, 1 client: send and receive, of plain `psycopg`", "≥", 0.6),
+        "many": Bound("PostgreSQL, 16 clients, one queue: send and receive, of plain `psycopg`", "≥", 0.6),
+        "many-peers": Bound("the same: send, lease and done, of `procrastinate` and of `pgqueuer`", ">", 1),
+        "spread": Bound("PostgreSQL, 64 clients over 16 queues: send and receive, of plain `psycopg`", "≥", 0.6),
+        "workers-awa": Bound("10,000 jobs by 8 workers on PostgreSQL, of `awa-pg`", "≥", 0.7),
+        "workers-peers": Bound("the same, of `procrastinate` and of `pgqueuer`", ">", 1),
+        "workers-sqlite": Bound("10,000 jobs by 8 workers on SQLite, of `huey`", ">", 1),
+        "group": Bound("SQLite, 32 tasks that send, of one plain durable insert at a time", "≥", 3),
+        "wait": Bound("SQLite, 16 processes that send: the longest wait of one", "<", 1, "s"),
+        "lease-peers": Bound("SQLite, lease and done, of those of `persist-queue` and of `litequeue`", ">", 1),
+        "lease-growth": Bound("SQLite, lease and done with 1,000,000 waiting, of 1,000", "≤", 1.5),
+    },
+    "serving": {
+        "rate": Bound("sends over HTTP by 32 clients", "≥", 5_000, "/s"),
+        "bare": Bound("the same, of a bare application on the same server", "≥", 0.5),
+        "half": Bound("99th percentile of a send over HTTP at half that load", "<", 50, "ms"),
+        "follow": Bound("from a commit to its event at a follower, the median", "<", 20, "ms"),
+    },
 }

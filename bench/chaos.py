@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import sleep, time
@@ -14,18 +14,20 @@ from typing import Any
 import psycopg
 
 from load import Load, complete, consume, load, produce
+from server import Database, Scenario
 
 _OTHERS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = %s"
 _RECOVERED_SECONDS_MAX = 30.0
+KILLS, ENDS = 4, 2
 
 
 @contextmanager
-def _busy(server: Any, quick: bool, clients: int = 3) -> Iterator[Load]:
-    with tempfile.TemporaryDirectory() as name, load(server.get_uri(), Path(name) / "load") as made:
+def _busy(database: Database, seconds: float, clients: int = 3) -> Iterator[Load]:
+    with tempfile.TemporaryDirectory() as name, load(database.url, Path(name) / "load") as made:
         made.start(produce, clients, pause=0.002)
         made.start(consume, 1)
         made.start(complete, clients - 1)
-        sleep(2 if quick else 6)
+        sleep(seconds)
         yield made
 
 
@@ -40,9 +42,9 @@ def _recovered(made: Load, since: float) -> str:
         sleep(0.1)
 
 
-def kill(server: Any, quick: bool) -> str:
+def kill(database: Database, seconds: float) -> str:
     """A consumer that waits is killed, and has a successor."""
-    with tempfile.TemporaryDirectory() as name, load(server.get_uri(), Path(name) / "load") as made:
+    with tempfile.TemporaryDirectory() as name, load(database.url, Path(name) / "load") as made:
         made.start(complete, 2)
         sleep(3)
         made.kill("c")
@@ -52,8 +54,8 @@ def kill(server: Any, quick: bool) -> str:
         return f"{_recovered(made, since)}; {made.judged()}"
 
 
-def kill_under_load(server: Any, quick: bool) -> str:
-    with _busy(server, quick) as made:
+def kill_under_load(database: Database, seconds: float) -> str:
+    with _busy(database, seconds) as made:
         made.kill("c")
         made.kill("p")
         since = time()
@@ -62,9 +64,9 @@ def kill_under_load(server: Any, quick: bool) -> str:
         return f"{_recovered(made, since)}; {made.judged()}"
 
 
-def repeated_kills(server: Any, quick: bool) -> str:
-    with _busy(server, quick) as made:
-        for number in range(2 if quick else 6):
+def repeated_kills(database: Database, seconds: float) -> str:
+    with _busy(database, seconds) as made:
+        for number in range(KILLS):
             kind, what = (("c", complete), ("p", produce))[number % 2]
             made.kill(kind)
             made.start(what, 1)
@@ -73,25 +75,25 @@ def repeated_kills(server: Any, quick: bool) -> str:
         return f"{_recovered(made, since)}; {made.judged()}"
 
 
-def backends_terminated(server: Any, quick: bool) -> str:
+def backends_terminated(database: Database, seconds: float) -> str:
     """The connections of all are ended."""
-    with _busy(server, quick) as made:
-        for _ in range(1 if quick else 3):
-            with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+    with _busy(database, seconds) as made:
+        for _ in range(ENDS):
+            with psycopg.connect(database.url, autocommit=True) as connection:
                 connection.execute(_OTHERS, ("client backend",))
             since = time()
             sleep(0.5)
         return f"{_recovered(made, since)}; {made.judged()}"
 
 
-def database_restarted(server: Any, quick: bool) -> str:
+def database_restarted(database: Database, seconds: float) -> str:
     """As if the machine had failed: the server ends at once, and is started again."""
-    with _busy(server, quick) as made:
-        process = server.get_pid()
+    with _busy(database, seconds) as made:
+        process = database.server.get_pid()
         os.kill(process, signal.SIGQUIT)
         while _runs(process):
             sleep(0.05)
-        server.ensure_postgres_running()
+        database.server.ensure_postgres_running()
         since = time()
         return f"{_recovered(made, since)}; {made.judged()}"
 
@@ -104,13 +106,13 @@ def _runs(process: int) -> bool:
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
-def pool_exhausted(server: Any, quick: bool) -> str:
+def pool_exhausted(database: Database, seconds: float) -> str:
     """No connection is left for those who come; when some are, they go on."""
     taken: list[Any] = []
-    with _busy(server, quick) as made:
+    with _busy(database, seconds) as made:
         try:
             while True:
-                taken.append(psycopg.connect(server.get_uri(), autocommit=True))
+                taken.append(psycopg.connect(database.url, autocommit=True))
         except psycopg.OperationalError:
             pass
         made.start(consume, 2)
@@ -124,7 +126,7 @@ def pool_exhausted(server: Any, quick: bool) -> str:
         return f"{len(taken)} connections taken by others; {told}; {made.judged()}"
 
 
-CHAOS: dict[str, Callable[[Any, bool], str]] = {
+CHAOS: dict[str, Scenario] = {
     scenario.__name__: scenario
     for scenario in (kill, kill_under_load, repeated_kills, backends_terminated, database_restarted, pool_exhausted)
 }

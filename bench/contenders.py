@@ -116,7 +116,7 @@ def open_plain(directory: Path) -> Contender:
         send=table.send,
         receive=table.receive,
         body_of=str,
-        durability=_durability(table.connection),
+        durability=durability_of(table.connection),
         close=table.connection.close,
         send_many=table.send_many,
     )
@@ -129,13 +129,13 @@ def open_persist_queue(directory: Path) -> Contender:
     getter: Any = queue._getter
     for connection in (putter, getter):
         connection.execute("PRAGMA synchronous = FULL")
-    assert _durability(getter) == _durability(putter)
+    assert durability_of(getter) == durability_of(putter)
     return Contender(
         name=PEERS[0],
         send=queue.put,
         receive=queue.get_nowait,
         body_of=str,
-        durability=_durability(putter),
+        durability=durability_of(putter),
         close=queue.close,
     )
 
@@ -149,7 +149,7 @@ def open_litequeue(directory: Path) -> Contender:
         send=queue.put,
         receive=queue.pop,
         body_of=lambda popped: popped.data,
-        durability=_durability(queue.conn),
+        durability=durability_of(queue.conn),
         close=queue.close,
     )
 
@@ -165,7 +165,7 @@ def open_batching(directory: Path) -> list[Contender]:
     return [opener(directory) for opener in (open_postroom, open_plain)]
 
 
-def _durability(connection: sqlite3.Connection) -> Durability:
+def durability_of(connection: sqlite3.Connection) -> Durability:
     def pragma(name: str) -> Any:
         return connection.execute(f"PRAGMA {name}").fetchone()[0]
 

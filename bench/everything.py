@@ -3,10 +3,7 @@
 A part that fails or takes too long is said to have failed, on the page and by the exit status; the others are measured
 all the same. A missed bound is no failure: the page says so, and what bounds it.
 
-What consumers do is measured by programs of its own, which are no part of the page: ``leases.py`` (leases beside other
-libraries, as queues grow, and by many processes), ``workers.py`` (workers beside those of others) and ``server.py``
-(PostgreSQL beside plain ``psycopg``, then ``pressure.py`` and ``chaos.py``). Where the processor time of a message goes
-is measured by ``processors.py``, for ``docs/profile.md``.
+Where the processor time of a message goes is measured by ``processors.py``, for ``docs/profile.md``.
 """
 
 from __future__ import annotations

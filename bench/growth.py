@@ -40,7 +40,17 @@ class FilledRoom:
     def operation(self, verb: str, times: int) -> tuple[Action, Arguments]:
         if verb == "trace":
             return self.room.trace, self.some_keys(times)
-        return (self.room.queues.accept if verb == "accept" else self.room.receive), [(QUEUE,)] * times
+        actions: dict[str, Action] = {
+            "accept": self.room.queues.accept,
+            "receive": self.room.receive,
+            "lease and done": self._lease,
+        }
+        return actions[verb], [(QUEUE,)] * times
+
+    def _lease(self, queue: str) -> None:
+        message = self.room.receive(queue, lease=30).message
+        assert message is not None
+        message.done()
 
     def refill(self) -> None:
         """Back to the size in the name, after receives."""
@@ -53,12 +63,17 @@ class Grown(NamedTuple):
     curve: Curve
 
 
-def measure_growth(directory: Path, sizes: Sequence[int], rounds: int, times: int, body: str) -> Iterator[Grown]:
+#: Receive comes last: it is the one that changes what the others would look at.
+VERBS = ("accept", "trace", "receive")
+
+
+def measure_growth(
+    directory: Path, sizes: Sequence[int], rounds: int, times: int, body: str, verbs: Sequence[str] = VERBS
+) -> Iterator[Grown]:
     directory.mkdir()
     rooms = [FilledRoom(directory / f"{size}.db", size, body) for size in sizes]
     try:
-        # Receive comes last: it is the one that changes what the others would look at.
-        for verb in ("accept", "trace", "receive"):
+        for verb in verbs:
             yield _grown(verb, rooms, rounds, times)
     finally:
         for filled in rooms:
@@ -77,5 +92,5 @@ def _grown(verb: str, rooms: Sequence[FilledRoom], rounds: int, times: int) -> G
     costs = {filled.size: [one[filled.name] * 1e6 for one in done] for filled in rooms}
     ratio = cost_ratio(done, many, few)
     others = cost(done, few) * 1e6
-    line = Line(f"{verb} with {many}", cost(done, many) * 1e6, "µs", *ratio, f"{verb}-growth", few, others)
+    line = Line(f"{verb} with {many}", cost(done, many) * 1e6, "µs", *ratio, f"{verb.split()[0]}-growth", few, others)
     return Grown(line, curve(verb, "messages stored", "µs", costs))

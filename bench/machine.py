@@ -19,6 +19,7 @@ from postroom.errors import JavaMissing
 _PACKAGES = (
     *("pyspark", "pyarrow", "saxonche", "psycopg"),
     *("persist-queue", "litequeue", "duckdb", "clipspy", "dbos"),
+    *("awa-pg", "huey", "pgqueuer", "procrastinate", "uvicorn"),
 )
 
 

@@ -98,10 +98,13 @@ def _asked(results: Results, parts: Sequence[Part]) -> str:
     every = judged(results, parts)
     met = sum(each.verdict == "met" for each in every)
     failed = [f"`{name}` failed: {each.failed}." for name, each in results.items() if each.failed]
-    rows = [
-        (f"[{part.title}](#{part.name})", bound.asked, str(bound), figure, said) for part, bound, figure, said in every
-    ]
+    rows = [(_title(part, results), bound.asked, str(bound), figure, said) for part, bound, figure, said in every]
     return "\n\n".join([f"## What was asked\n\n{met} of {len(rows)} figures are met.", *failed, _table(_ASKED, rows)])
+
+
+def _title(part: Part, results: Results) -> str:
+    """With a link to its section, if it has one: what was not measured has none."""
+    return f"[{part.title}](#{part.name})" if part.name in results else part.title
 
 
 def _lines(results: Results, part: Part) -> Sequence[Line]:

@@ -28,13 +28,15 @@ class Part(NamedTuple):
 
 #: The shares of minutes are for two cores at rest; together they are no more than ``make bench`` may take.
 PARTS = (
-    Part("queues", 1.5),
-    Part("rules", 6),
-    Part("flows", 7.5),
-    Part("streams", 4),
-    Part("stations", 4),
-    Part("procedures", 3.5),
-    Part("spheres", 2),
+    Part("queues", 1),
+    Part("rules", 5),
+    Part("flows", 6),
+    Part("streams", 3),
+    Part("stations", 3.5),
+    Part("procedures", 3),
+    Part("spheres", 1.5),
     Part("cluster", 1.5),
+    Part("consumers", 4.5),
+    Part("serving", 1),
 )
 MINUTES_MAX = 30

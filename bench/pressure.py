@@ -14,6 +14,7 @@ import psycopg
 
 import postroom
 from load import QUEUE, Load, complete, consume, load, produce, rate
+from server import Database, Scenario
 
 _DEAD = """
 SELECT sum(n_dead_tup) FROM pg_stat_user_tables
@@ -22,10 +23,7 @@ WHERE relname IN ('messages', 'journal', 'queues', 'tallies', 'deliveries')
 _SNAPSHOT = "SELECT pg_current_xact_id(), count(*) FROM messages"
 _ANALYSIS = "SELECT queue, state, count(*), avg(length(body)) FROM messages GROUP BY queue, state"
 _LEAST = 0.5  # of the rate before, under pressure
-
-
-def _seconds(quick: bool) -> float:
-    return 2.0 if quick else 15.0
+BURSTS, BURST_SECONDS = 3, 60
 
 
 def _dead(url: str) -> int:
@@ -33,9 +31,9 @@ def _dead(url: str) -> int:
         return int(connection.execute(_DEAD).fetchall()[0][0] or 0)
 
 
-def _under(server: Any, quick: bool, pressure: Callable[[str, threading.Event], None]) -> str:
+def _under(database: Database, seconds: float, pressure: Callable[[str, threading.Event], None]) -> str:
     """Producers and consumers in balance; then the same while something presses; then again without."""
-    url, seconds = server.get_uri(), _seconds(quick)
+    url = database.url
     with tempfile.TemporaryDirectory() as name, load(url, Path(name) / "load") as made:
         made.start(produce, 3, pause=0.002)
         made.start(consume, 1)
@@ -62,12 +60,17 @@ def _told(made: Load, marks: list[float]) -> str:
     calls = made.calls()
     rates = [rate(calls, "take", *pair) for pair in pairwise(marks)]
     last = rate(calls, "take", marks[2] - (marks[2] - marks[1]) / 3, marks[2])
-    assert last[0] >= _LEAST * rates[0][0], rates
     before, under, after = (f"{count:,.0f} /s ({slow:.0f} ms)" for count, slow in rates)
-    return f"{before} before, {under} under it ({last[0]:,.0f} /s at its end), {after} after"
+    end = f"{last[0]:,.0f} /s at its end{_held(rates[0][0], last[0])}"
+    return f"{before} before, {under} under it ({end}), {after} after"
 
 
-def idle_in_tx_saturation(server: Any, quick: bool) -> str:
+def _held(first: float, last: float) -> str:
+    """Whether the queue held out, as part of a sentence. Seconds on a busy machine may say that it has not."""
+    return "" if last >= _LEAST * first else ", NOT HELD: less than half of before"
+
+
+def idle_in_tx_saturation(database: Database, seconds: float) -> str:
     """A transaction with a snapshot is left open."""
 
     def idle(url: str, over: threading.Event) -> None:
@@ -76,10 +79,10 @@ def idle_in_tx_saturation(server: Any, quick: bool) -> str:
             connection.execute(_SNAPSHOT)
             over.wait()
 
-    return _under(server, quick, idle)
+    return _under(database, seconds, idle)
 
 
-def active_readers(server: Any, quick: bool) -> str:
+def active_readers(database: Database, seconds: float) -> str:
     """Four analysts read everything, again and again, each in transactions of some seconds."""
 
     def read(url: str, over: threading.Event) -> None:
@@ -98,12 +101,12 @@ def active_readers(server: Any, quick: bool) -> str:
         for reader in readers:
             reader.join()
 
-    return _under(server, quick, read)
+    return _under(database, seconds, read)
 
 
-def sustained_high_load(server: Any, quick: bool) -> str:
+def sustained_high_load(database: Database, seconds: float) -> str:
     """Producers are ahead of consumers: the queue grows, and a receive does not get slower."""
-    url, seconds = server.get_uri(), _seconds(quick)
+    url = database.url
     with tempfile.TemporaryDirectory() as name, load(url, Path(name) / "load") as made:
         made.start(produce, 6)
         made.start(consume, 2)
@@ -114,12 +117,12 @@ def sustained_high_load(server: Any, quick: bool) -> str:
         waiting = _waiting(url)
         calls = made.calls()
         first, last = rate(calls, "take", start, start + seconds), rate(calls, "take", end - seconds, end)
-        assert last[0] >= _LEAST * first[0], (first, last)
         sends = rate(calls, "send", start, end)
         made.end()
         return (
             f"{sends[0]:,.0f} sends/s ({sends[1]:.0f} ms), receives {first[0]:,.0f} /s ({first[1]:.0f} ms) at first, "
-            f"{last[0]:,.0f} /s ({last[1]:.0f} ms) at the end with {waiting:,} waiting; {_dead(url):,} dead rows"
+            f"{last[0]:,.0f} /s ({last[1]:.0f} ms) at the end with {waiting:,} waiting{_held(first[0], last[0])}; "
+            f"{_dead(url):,} dead rows"
         )
 
 
@@ -128,20 +131,20 @@ def _waiting(url: str) -> int:
         return room.queues.accept(QUEUE).queues[0].unprocessed
 
 
-def event_delivery_burst(server: Any, quick: bool) -> str:
+def event_delivery_burst(database: Database, seconds: float) -> str:
     """Consumers wait; then many events at once."""
-    url, burst = server.get_uri(), 200 if quick else 2_000
+    url, burst = database.url, int(seconds * 200)
     with tempfile.TemporaryDirectory() as name, load(url, Path(name) / "load") as made:
         made.start(consume, 4)
         sleep(2)
         took = []
         with postroom.open(url) as room:
             room.send(QUEUE, "warm-up")
-            for number in range(2 if quick else 5):
+            for number in range(BURSTS):
                 before = time()
                 room.send_many(QUEUE, [f"b{number}.{each} x" for each in range(burst)])
                 while sum(call.value.startswith(f"b{number}.") for call in made.calls()) < burst:
-                    assert time() - before < 60, "a burst was not delivered"
+                    assert time() - before < BURST_SECONDS, "a burst was not delivered"
                     sleep(0.1)
                 took.append(time() - before)
         calls = made.calls()
@@ -156,7 +159,7 @@ def _ms(first: float, calls: list[Any]) -> str:
     return f"a wait of {1000 * (first - began):.0f} ms"
 
 
-PRESSURE: dict[str, Callable[[Any, bool], str]] = {
+PRESSURE: dict[str, Scenario] = {
     scenario.__name__: scenario
     for scenario in (idle_in_tx_saturation, active_readers, sustained_high_load, event_delivery_burst)
 }

@@ -35,13 +35,14 @@ class Bench:
     def lines(self) -> Iterator[Line]:
         raise NotImplementedError
 
-    def _rounds(self, count: int, share: float) -> Iterator[int]:
+    def _rounds(self, count: int, share: float, what: str = "") -> Iterator[int]:
         """So many rounds; fewer if one more would take more than this share of the time, on a slow machine."""
         start = perf_counter()
         for done in range(count):
             average = (perf_counter() - start) / max(done, 1)
             if done and self.seconds_max is not None and average * (done + 1) > share * self.seconds_max:
-                self.notes.append(f"{done} of {count} rounds: there was no time for more")
+                about = f"{what}, " if what else ""
+                self.notes.append(f"{about}{done} of {count} rounds: there was no time for more")
                 return
             yield done
 
@@ -95,14 +96,18 @@ def run(about: str | None, make: Callable[[Path, bool, str], Bench]) -> int:
         bench = make(Path(name).absolute(), options.quick, options.master)
         bench.seconds_max = None if options.minutes is None else options.minutes * 60
         result.curves, result.stages, result.notes = bench.curves, bench.stages, bench.notes
-        for line in bench.lines():
-            result.lines.append(line)
+
+        def keep() -> None:
             result.seconds = perf_counter() - start
             if options.json is not None:
                 write(options.json, {part: result})
-    result.seconds = perf_counter() - start
-    if options.json is not None:
-        write(options.json, {part: result})
+
+        try:
+            for line in bench.lines():
+                result.lines.append(line)
+                keep()
+        finally:  # notes that were made since the last line are kept, too
+            keep()
     print(report(part, result))
     return 0
 

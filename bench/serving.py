@@ -1,35 +1,38 @@
-"""Sends over HTTP: ``postroom serve`` beside a bare application on the same server that answers without a store.
+"""Measure sends over HTTP: ``postroom serve`` beside a bare application on the same server, which has no store.
 
-python bench/serving.py            32 clients, 10,000 requests each round
-python bench/serving.py --quick    a few, to see that it runs
-
-The server and the clients share the machine: on two processors each has one.
+The server and the clients share the machine: on two processors each has one. Where ``rabbitmq-server`` is installed, a
+RabbitMQ takes sends of as many clients in the same rounds, each with a receipt that is written when it is on disk.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import statistics
+import json
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from time import perf_counter
-from typing import Any
+from statistics import median
+from time import perf_counter, time
+from typing import Any, NamedTuple
 
-import apsw
 import httpx
 import uvloop
 
 import postroom
+import stomping
+from lines import Line
+from program import Bench, run, tell
+from rabbit import Rabbit, rabbit
+from rounds import Round, cost, cost_ratio
 
+OURS, BARE, RABBIT = "postroom", "a bare application", "RabbitMQ over STOMP"
 CLIENTS = 32
 BODY = b'{"body": "' + b"x" * 100 + b'"}'
-BARE = """
+PROGRAM = """
 import json, sys
 import uvicorn
 from postroom.interfaces.http.server import Listening, _config, bound
@@ -54,87 +57,146 @@ with bound(where) as found:
 """
 
 
-class Sender(asyncio.Protocol):
-    """One client: a request, its answer, the next request."""
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    rounds: int
+    requests: int
+    events: int
 
-    def __init__(
-        self, request: bytes, left: list[int], times: list[float], done: asyncio.Future[None], gap: float = 0.0
-    ) -> None:
-        self._request, self._left, self._times, self._done, self._gap = request, left, times, done, gap
+
+FULL = Sizes(rounds=5, requests=10_000, events=200)
+QUICK = Sizes(rounds=1, requests=200, events=10)
+
+
+@dataclass
+class Load:
+    """Requests that clients share: what is left of them, and how long each took."""
+
+    request: bytes
+    left: int
+    gap: float  # seconds between the beginnings of two requests of one client
+    took: list[float] = field(default_factory=list)
+
+
+class Sender(asyncio.Protocol):
+    """One client: a request, its answer, the next request. It ends after an answer, so none is left under way."""
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
         self._answer = b""
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
         self._send()
 
-    def _send(self) -> None:
-        self._began = perf_counter()
-        self._transport.write(self._request)
+    def close(self) -> None:
+        """Without an error, whatever is under way: nobody waits for it any more."""
+        self.ended.cancel()
+        self._transport.close()
 
-    def _send_later(self) -> None:
-        wait = self._began + self._gap - perf_counter()
-        if wait <= 0:
-            self._send()
-        else:
-            asyncio.get_running_loop().call_later(wait, self._send)
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self.ended.done():
+            self.ended.set_exception(error or ConnectionError("the server has closed the connection"))
+
+    def _send(self) -> None:
+        if self.ended.done():
+            return
+        if self._load.left <= 0:
+            self.ended.set_result(None)
+            return
+        self._load.left -= 1
+        self._began = perf_counter()
+        self._transport.write(self._load.request)
 
     def data_received(self, data: bytes) -> None:
         self._answer += data
         head, found, body = self._answer.partition(b"\r\n\r\n")
         if not found or not body.endswith(b"}"):
             return
-        assert head.startswith(b"HTTP/1.1 201"), self._answer
+        if not head.startswith(b"HTTP/1.1 201"):
+            if not self.ended.done():
+                self.ended.set_exception(AssertionError(self._answer))
+            return
         self._answer = b""
-        self._times.append(perf_counter() - self._began)
-        self._left[0] -= 1
-        if self._left[0] <= 0:
-            if not self._done.done():
-                self._done.set_result(None)
+        self._load.took.append(perf_counter() - self._began)
+        wait = self._began + self._load.gap - perf_counter()
+        if wait > 0:
+            asyncio.get_running_loop().call_later(wait, self._send)
         else:
-            self._send_later()
+            self._send()
 
 
-async def load(port: int, token: str, count: int, rate: float | None = None) -> tuple[float, list[float]]:
-    """Requests a second, at most at a rate, and how long each took."""
-    gap = 0.0 if rate is None else CLIENTS / rate
+class Answered(NamedTuple):
+    """What clients got: requests a second, and the seconds of each, from the fastest to the slowest."""
+
+    rate: float
+    took: list[float]
+
+    @property
+    def slow(self) -> float:
+        """The 99th percentile, in milliseconds."""
+        return self.took[int(len(self.took) * 0.99)] * 1000
+
+
+async def answered(port: int, token: str, count: int, rate: float | None = None) -> Answered:
+    """By all clients; at most at a rate, if there is one."""
     head = f"POST /queues/orders/messages HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
     request = f"{head}Content-Type: application/json\r\nContent-Length: {len(BODY)}\r\n\r\n".encode() + BODY
+    load = Load(request, count, 0.0 if rate is None else CLIENTS / rate)
     loop = asyncio.get_running_loop()
-    left, times, done = [count], list[float](), loop.create_future()
-    began = perf_counter()
-    transports = [
-        (await loop.create_connection(lambda: Sender(request, left, times, done, gap), "127.0.0.1", port))[0]
-        for _ in range(CLIENTS)
-    ]
-    await done
-    took = perf_counter() - began
-    for transport in transports:
-        transport.close()
-    return count / took, times
+    began, senders = perf_counter(), list[Sender]()
+    try:
+        for _ in range(min(CLIENTS, count)):
+            senders.append((await loop.create_connection(lambda: Sender(load), "127.0.0.1", port))[1])
+        await asyncio.gather(*(sender.ended for sender in senders))
+    finally:
+        for sender in senders:
+            sender.close()
+    assert len(load.took) == count, (len(load.took), count)
+    return Answered(count / (perf_counter() - began), sorted(load.took))
 
 
-async def followed(port: int, token: str, count: int) -> list[float]:
-    """From the answer of a send to its event at a follower."""
+class Followed(NamedTuple):
+    """Milliseconds of each event to its follower."""
+
+    created: list[float]  # since the time of its message, which is taken before the commit
+    answered: list[float]  # since its sender had the answer
+
+
+async def followed(port: int, token: str, count: int) -> Followed:
     headers = {"authorization": f"Bearer {token}"}
-    times = list[float]()
+    found = Followed([], [])
     async with (
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=60) as client,
         client.stream("GET", "/queues/orders/follow", headers=headers) as stream,
     ):
         lines = stream.aiter_lines()
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.5)  # the server has begun to follow
         for number in range(count):
-            body = {"body": f"event {number}."}
-            await client.post("/queues/orders/messages", json=body, headers=headers)
-            began = perf_counter()
-            while f"event {number}." not in await anext(lines):
-                pass
-            times.append(perf_counter() - began)
-    return sorted(times)
+            answer = await client.post("/queues/orders/messages", json={"body": f"event {number}"}, headers=headers)
+            had = time()
+            event = await _event(lines, answer.json()["key"])
+            came = time()
+            created = datetime.fromisoformat(event["created"]).timestamp()
+            found.created.append((came - created) * 1000)
+            found.answered.append((came - had) * 1000)
+    return found
+
+
+async def _event(lines: AsyncIterator[str], key: str) -> dict[str, Any]:
+    """The next one, which must be of this message."""
+    async for line in lines:
+        if line.startswith("data: "):
+            event: dict[str, Any] = json.loads(line.removeprefix("data: "))
+            assert event["key"] == key, (event, key)
+            return event
+    raise AssertionError(f"the stream has ended before {key} came")
 
 
 @contextmanager
-def server(*words: str) -> Iterator[int]:
+def listening(*words: str) -> Iterator[int]:
+    """A server in a process of its own, and its port."""
     with subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, text=True) as child:
         try:
             assert child.stdout is not None
@@ -143,64 +205,96 @@ def server(*words: str) -> Iterator[int]:
             child.terminate()
 
 
-def plain_inserts(folder: Path, count: int) -> float:
-    """One durable insert after another, a second."""
-    connection = apsw.Connection(str(folder / "plain.db"))
-    for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "CREATE TABLE t (x)"):
-        connection.execute(statement).fetchall()
-    began = perf_counter()
-    for _ in range(count):
-        connection.execute("INSERT INTO t (x) VALUES (?)", ("x" * 100,))
-    return count / (perf_counter() - began)
+class ServingBench(Bench):
+    def __init__(self, folder: Path, sizes: Sizes, master: str) -> None:
+        super().__init__(folder, master)
+        self._sizes = sizes
+        self._slow: list[float] = []  # 99th percentiles at full load, in milliseconds
+
+    def lines(self) -> Iterator[Line]:
+        tell("the servers start")
+        url = str(self._folder / "room.db")
+        token = _room(url)
+        serve = ("-m", "postroom", "serve", "--room", url, "--port", "0")
+        with listening(*serve) as port, listening("-c", PROGRAM) as bare, rabbit(self._folder / "rabbit") as broker:
+            rounds = self._taken(port, bare, broker, token)
+            yield from self._lines(rounds, broker)
+            tell("half of that load")
+            yield self._half(port, token, 1 / cost(rounds, OURS) / 2)
+            tell("an event and its follower")
+            yield self._follow(port, token)
+
+    def _taken(self, port: int, bare: int, broker: Rabbit, token: str) -> list[Round]:
+        """Seconds of a request, in turns; the first round only warms up."""
+        count, rounds = self._sizes.requests, list[Round]()
+        for number in self._rounds(self._sizes.rounds + 1, share=0.5):
+            tell(f"{count:,} sends of each, round {number}" if number else f"{count:,} sends of each, to warm up")
+            found: Round = {}
+            for who in (OURS, BARE, RABBIT)[:: 1 if number % 2 else -1]:
+                if who == OURS:
+                    found[who] = 1 / self._ours(port, token, count, number)
+                elif who == BARE:
+                    found[who] = 1 / uvloop.run(answered(bare, token, count)).rate
+                elif broker:
+                    sent = stomping.load(broker.port, "guest", "guest", "/queue/orders", count, CLIENTS)
+                    found[who] = 1 / uvloop.run(sent)[0]
+            rounds.append(found)
+        if len(rounds) == 1:
+            self.notes.append("there was no time to warm up")
+        return rounds[1:] or rounds
+
+    def _ours(self, port: int, token: str, count: int, number: int) -> float:
+        found = uvloop.run(answered(port, token, count))
+        if number:
+            self._slow.append(found.slow)
+        return found.rate
+
+    def _lines(self, rounds: Sequence[Round], broker: Rabbit) -> Iterator[Line]:
+        measure = f"sends over HTTP by {CLIENTS} clients"
+        rates = [1 / each[OURS] for each in rounds]
+        slow = f"99th percentile {median(self._slow):.1f} ms" if self._slow else ""
+        among = (median(rates), min(rates), max(rates))
+        yield Line(measure, median(rates), "/s", *among, "rate", remark=slow)
+        yield _line(measure, rounds, BARE, "bare")
+        if broker:
+            yield _line(measure, rounds, RABBIT, None)
+        else:
+            self.notes.append(f"RabbitMQ is left out: it {broker.why}")
+
+    def _half(self, port: int, token: str, rate: float) -> Line:
+        found = uvloop.run(answered(port, token, self._sizes.requests, rate))
+        slow = found.slow
+        remark = f"at {found.rate:,.0f} /s; median {median(found.took) * 1000:.1f} ms"
+        return Line("99th percentile of a send at half that load", slow, "ms", slow, slow, slow, "half", remark=remark)
+
+    def _follow(self, port: int, token: str) -> Line:
+        found = uvloop.run(followed(port, token, self._sizes.events))
+        middle = median(found.created)
+        return Line(
+            "from the time of a message to its event at a follower, the median",
+            *(middle, "ms", middle, min(found.created), max(found.created), "follow"),
+            remark=f"{median(found.answered):.1f} ms after its sender had the answer",
+        )
 
 
-def threads(folder: Path, count: int) -> float:
-    """Sends of 32 threads that share commits, a second."""
-    with postroom.open(folder / "threads.db") as room, ThreadPoolExecutor(CLIENTS) as pool:
-        room.queues.create("orders")
-        list(pool.map(lambda _: room.send("orders", "x" * 100), range(200)))
-        began = perf_counter()
-        list(pool.map(lambda _: room.send("orders", "x" * 100), range(count)))
-        return count / (perf_counter() - began)
+def _line(measure: str, rounds: Sequence[Round], other: str, bound: str | None) -> Line:
+    rates = 1 / cost(rounds, OURS), 1 / cost(rounds, other)
+    return Line(measure, rates[0], "/s", *cost_ratio(rounds, other, OURS), bound, other, rates[1])
 
 
-def measure(folder: Path, count: int, rounds: int) -> None:
-    url = str(folder / "room.db")
+def _room(url: str) -> str:
+    """A room with a queue, and a token that may send to it and follow it."""
     with postroom.open(url) as room:
         room.queues.create("orders")
         room.flows.add_principal("bench", "secret")
         room.access.grant("bench", "send", "orders")
         room.access.grant("bench", "look", "orders")
-        token = room.access.create_token("bench", "bench")
-    ours, bare, slowest = [], [], []
-    with server("-m", "postroom", "serve", "--room", url, "--port", "0") as port, server("-c", BARE) as other:
-        for number in range(rounds + 1):
-            served, times = uvloop.run(load(port, token, count))
-            without, _ = uvloop.run(load(other, token, count))
-            if number:  # the first one warms up
-                ours.append(served)
-                bare.append(without)
-                slowest.append(sorted(times)[int(len(times) * 0.99)] * 1000)
-        half = sorted(uvloop.run(load(port, token, count, statistics.median(ours) / 2))[1])
-        events = uvloop.run(followed(port, token, min(count, 100)))
-    plain, shared = plain_inserts(folder, min(count, 2_000)), threads(folder, min(count, 4_000))
-    served, without = statistics.median(ours), statistics.median(bare)
-    print(f"sends over HTTP, {CLIENTS} clients: {served:,.0f}/s ({min(ours):,.0f}–{max(ours):,.0f})")
-    print(f"bare application, no store: {without:,.0f}/s; ratio {served / without:.2f}")
-    print(f"99th percentile at full load: {statistics.median(slowest):.1f} ms")
-    print(f"99th percentile at half that load: {half[int(len(half) * 0.99)] * 1000:.1f} ms")
-    print(f"from the answer of a send to its event: median {statistics.median(events) * 1000:.1f} ms")
-    print(f"plain durable inserts: {plain:,.0f}/s; HTTP has {served / plain:.2f} of it")
-    print(f"sends of {CLIENTS} threads: {shared:,.0f}/s; {shared / plain:.2f} of plain inserts")
+        return room.access.create_token("bench", "bench")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a few requests")
-    quick = parser.parse_args().quick
-    with tempfile.TemporaryDirectory() as folder:
-        measure(Path(folder), 200 if quick else 10_000, 1 if quick else 3)
+def make(folder: Path, quick: bool, master: str) -> ServingBench:
+    return ServingBench(folder, QUICK if quick else FULL, master)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(__doc__, make))

@@ -86,14 +86,16 @@ class Sender(asyncio.Protocol):
             self._done.set_result(None)
 
 
-async def load(port: int, login: str, passcode: str, queue: str, count: int) -> tuple[float, list[float]]:
+async def load(
+    port: int, login: str, passcode: str, queue: str, count: int, clients: int = CLIENTS
+) -> tuple[float, list[float]]:
     """Sends a second, and how long each took."""
     loop = asyncio.get_running_loop()
     left, times, done = [count], list[float](), loop.create_future()
     began = perf_counter()
     transports = [
         (await loop.create_connection(lambda: Sender(login, passcode, queue, left, times, done), "127.0.0.1", port))[0]
-        for _ in range(CLIENTS)
+        for _ in range(clients)
     ]
     await done
     took = perf_counter() - began

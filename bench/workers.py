@@ -1,28 +1,26 @@
-"""Measure workers beside those of other libraries: jobs that do nothing, from the first enqueued to the last done.
+"""Workers of Postroom and of other libraries: jobs that do nothing, from the first enqueued to the last done.
 
 Everyone has eight workers and its own way to enqueue many at once, if it has one. They take turns; on PostgreSQL each
 has a database of its own on one server, on SQLite a file of its own, and every commit is on disk.
-
-python bench/workers.py            minutes
-python bench/workers.py --quick    for a look
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
-import tempfile
+import shutil
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from time import perf_counter, sleep
+from typing import Any
 
 import psycopg
 
 import postroom
-from server import server
+from contenders import durability_of
+from rounds import Round
+from server import database
 
 OURS = "postroom"
 CONCURRENCY = 8
@@ -64,6 +62,8 @@ def run_huey(file: str, jobs: int) -> float:
     from huey import SqliteHuey
 
     huey = SqliteHuey(filename=file, fsync=True, results=False)
+    kept = durability_of(huey.storage.conn)
+    assert (kept.synchronous, kept.journal_mode) == (2, "wal"), kept
     count = Count()
 
     @huey.task()  # type: ignore[untyped-decorator]  # it has no types
@@ -180,21 +180,20 @@ POSTGRES: dict[str, Contender] = {
 }
 
 
-def on_sqlite(jobs: int, number: int) -> dict[str, float]:
-    with tempfile.TemporaryDirectory() as folder:
-        return {name: run(str(Path(folder) / f"{name}.db"), jobs) for name, run in _turned(SQLITE, number)}
+def on_sqlite(folder: Path, jobs: int, number: int) -> Round:
+    place = folder / f"workers-{number}"
+    place.mkdir()
+    taken = {name: run(str(place / f"{name}.db"), jobs) / jobs for name, run in _turned(SQLITE, number)}
+    shutil.rmtree(place)
+    return taken
 
 
-def on_postgres(url: str, jobs: int, number: int) -> dict[str, float]:
-    found = {}
+def on_postgres(server: Any, jobs: int, number: int) -> Round:
+    taken = {}
     for name, run in _turned(POSTGRES, number):
-        database = f"{name.replace('-', '_')}_{number}"
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {database}".encode())
-        found[name] = run(url.replace("/postgres?", f"/{database}?"), jobs)
-        with psycopg.connect(url, autocommit=True) as connection, suppress(psycopg.Error):
-            connection.execute(f"DROP DATABASE {database} WITH (FORCE)".encode())
-    return found
+        with database(server, f"workers-{name}-{number}") as made:
+            taken[name] = run(made.url, jobs) / jobs
+    return taken
 
 
 def _turned(contenders: dict[str, Contender], number: int) -> list[tuple[str, Contender]]:
@@ -202,27 +201,3 @@ def _turned(contenders: dict[str, Contender], number: int) -> list[tuple[str, Co
     items = list(contenders.items())
     first = number % len(items)
     return items[first:] + items[:first]
-
-
-def tell(about: str, jobs: int, rounds: list[dict[str, float]]) -> None:
-    for name in rounds[0]:
-        rate = median(jobs / each[name] for each in rounds)
-        ratios = sorted(each[name] / each[OURS] for each in rounds)
-        print(
-            f"{about}, {jobs:,} jobs, {name:14} {rate:8,.0f}/s   postroom is {median(ratios):.2f} of it"
-            f" ({ratios[0]:.2f}–{ratios[-1]:.2f})",
-            flush=True,
-        )
-
-
-def main() -> None:
-    quick = "--quick" in sys.argv
-    rounds, jobs = (2, 500) if quick else (3, 10_000)
-    tell("SQLite", jobs, [on_sqlite(jobs, number) for number in range(rounds)])
-    with server() as found:
-        url = found.get_uri()
-        tell("PostgreSQL", jobs, [on_postgres(url, jobs, number) for number in range(rounds)])
-
-
-if __name__ == "__main__":
-    main()

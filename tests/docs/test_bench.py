@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -12,7 +13,9 @@ import pytest
 
 import everything
 import results
+from lines import Line
 from parts import MINUTES_MAX, PARTS, Part
+from program import Bench, run
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,7 +55,7 @@ def test_a_quick_run_of_one_part_writes_a_page_of_its_own_and_leaves_the_publish
     page = (tmp_path / "build" / "bench" / "docs" / "benchmarks.md").read_text()
     assert "plain sqlite3: synchronous 2 (FULL), journal_mode wal" in page
     assert "small sizes" in page
-    rules = "| [Rules](#rules) | the joining rule of Fig. 7 over 10,000 slices"
+    rules = "| Rules | the joining rule of Fig. 7 over 10,000 slices"
     assert f"{rules} | ≥ 10,000 /s | – | not measured |" in page
     assert published == ((ROOT / "docs" / "benchmarks.md").read_text(), (ROOT / "bench" / "results.json").read_text())
 
@@ -118,6 +121,23 @@ def test_a_failed_part_makes_the_exit_status_and_is_said_on_the_page(tmp_path: P
     page = (tmp_path / "docs" / "benchmarks.md").read_text()
     assert "`flows` failed: exit status 1, ValueError: no such thing." in page
     assert "**This part failed:**" in page
+
+
+def test_what_was_noted_before_a_fault_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(Bench):
+        def lines(self) -> Iterator[Line]:
+            self.seconds_max = 0.0
+            yield from (Line("first", 1.0, "s", 1.0, 1.0, 1.0) for _ in self._rounds(3, share=0.5, what="the first"))
+            self.notes.append("the scenario of before")
+            raise ValueError("no such thing")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["broken.py", "--json", "kept.json"])
+    with pytest.raises(ValueError, match="no such thing"):
+        run("", lambda folder, quick, master: Broken(folder, master))
+    found = results.read(Path("kept.json"))["broken"]
+    assert [line.measure for line in found.lines] == ["first"]
+    assert found.notes == ["the first, 1 of 3 rounds: there was no time for more", "the scenario of before"]
 
 
 def test_the_shares_of_the_parts_are_half_an_hour() -> None:
