@@ -135,8 +135,8 @@ def test_a_message_that_someone_has_had_since_the_claim_is_not_taken(
     effects, settled = evaluate(found, Evaluators(lambda: None))  # type: ignore[arg-type, return-value]  # it needs none
     with pytest.raises(Stale):
         room.store.transact("step", lambda tx: commit(tx, found, effects, settled, fence, shares=shares))
-    found = claimed(room, fence)
-    assert found is not None
-    room.store.transact("step", lambda tx: commit(tx, found, effects, settled, fence, shares=shares))
+    again = claimed(room, fence)
+    assert again is not None
+    room.store.transact("step", lambda tx: commit(tx, again, effects, settled, fence, shares=shares))
     assert len(room.queues.info("out").messages) == count
     assert room.journal.verify().differences == ()
