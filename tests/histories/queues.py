@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from tests.histories.record import FAIL, Operation
 
 
-def check(history: Sequence[Operation], final: Mapping[str, Sequence[tuple[str, bool]]]) -> list[str]:
-    """What is wrong; ``final`` has every value that ever was in a queue, in the queue's order, and whether it waits."""
+def check(
+    history: Sequence[Operation],
+    final: Mapping[str, Sequence[tuple[str, bool]]],
+    overtaken: Callable[[str, str], bool] = lambda queue, value: False,
+) -> list[str]:
+    """What is wrong; ``final`` has every value that ever was in a queue, in the queue's order, and whether it waits.
+
+    Others may be taken before a value that may be ``overtaken``, because someone else had it in hand.
+    """
     wrong: list[str] = []
     for queue, values in final.items():
-        wrong += _one(queue, history, [value for value, _ in values], {value for value, waits in values if waits})
+        waiting = {value for value, waits in values if waits}
+        wrong += _one(queue, history, [value for value, _ in values], waiting, partial(overtaken, queue))
     return wrong
 
 
-def _one(queue: str, history: Sequence[Operation], order: Sequence[str], waiting: set[str]) -> Iterator[str]:
+def _one(
+    queue: str, history: Sequence[Operation], order: Sequence[str], waiting: set[str], overtaken: Callable[[str], bool]
+) -> Iterator[str]:
     sends = {value: each for each in history for where, value in each.sent if where == queue}
     takes = [each for each in history if each.verb == "take" and each.asked == queue]
     taken = Counter(each.answer for each in takes if each.happened and each.answer is not None)
@@ -36,17 +47,16 @@ def _one(queue: str, history: Sequence[Operation], order: Sequence[str], waiting
     if len(nobody) > open_ended:
         yield f"{queue}: {len(nobody)} were taken by nobody, {open_ended} takes have no known end; one is {nobody[0]}"
     place = {value: number for number, value in enumerate(order)}
-    yield from _disordered(
+    yield from disordered(
         f"{queue}: sent", ((place[value], each, value) for value, each in sends.items() if value in place)
     )
     by_value = {each.answer: each for each in takes if each.happened and each.answer is not None}
-    yield from _disordered(
-        f"{queue}: taken", ((place[value], each, value) for value, each in by_value.items() if value in place)
-    )
+    in_order = [value for value in by_value if value in place and not overtaken(value)]
+    yield from disordered(f"{queue}: taken", ((place[value], by_value[value], value) for value in in_order))
     yield from _passed_over(queue, takes, sends, by_value, waiting)
 
 
-def _disordered(about: str, found: Iterable[tuple[int, Operation, str]]) -> Iterator[str]:
+def disordered(about: str, found: Iterable[tuple[int, Operation, str]]) -> Iterator[str]:
     """One that was over before another began must stand before it."""
     latest, of = -math.inf, ""
     for _, each, value in sorted(found, key=lambda entry: entry[0]):

@@ -117,3 +117,26 @@ def test_a_commit_is_refused_when_the_lease_or_the_definitions_have_changed(room
     with pytest.raises(Stale):
         room.store.transact("step", lambda tx: commit(tx, found, effects, settled, fence))
     assert [each.body for each in room.queues.info("low")] == ["a"]
+
+
+@pytest.mark.parametrize("shares", [False, True])
+@pytest.mark.parametrize(("count", "keep"), [(1, True), (9, True), (1, False), (9, False)])
+def test_a_message_that_someone_has_had_since_the_claim_is_not_taken(
+    room: Postroom, fence: int, count: int, keep: bool, shares: bool
+) -> None:
+    """It waits as before, but its last line is another: the journal would tell of two lines behind one."""
+    room.queues.set_mode("low", keep_processed=keep)
+    room.send_many("low", ["x"] * count)
+    found = claimed(room, fence)
+    assert found is not None
+    leased = room.receive("low", lease=60).message
+    assert leased is not None
+    leased.release()
+    effects, settled = evaluate(found, Evaluators(lambda: None))  # type: ignore[arg-type, return-value]  # it needs none
+    with pytest.raises(Stale):
+        room.store.transact("step", lambda tx: commit(tx, found, effects, settled, fence, shares=shares))
+    again = claimed(room, fence)
+    assert again is not None
+    room.store.transact("step", lambda tx: commit(tx, again, effects, settled, fence, shares=shares))
+    assert len(room.queues.info("out").messages) == count
+    assert room.journal.verify().differences == ()

@@ -49,11 +49,15 @@ def test_what_is_inserted_is_found_as_it_was(tx: Transaction) -> None:
 def test_many_are_marked_discarded_and_rewritten_or_it_is_told(tx: Transaction) -> None:
     place = queue(tx, "q")
     some = [put(tx, place, str(number)) for number in range(20)]  # enough for one statement over many rows
-    missing = (1, tx.now, 999_999_999, place.id)
-    assert tx.messages.mark([(100 + n, tx.now, stored.key, place.id) for n, stored in enumerate(some[:9])])
-    assert not tx.messages.mark([missing])
-    assert tx.messages.discard([(stored.key, place.id) for stored in some[9:18]])
-    assert not tx.messages.discard([(stored.key, place.id) for stored in some[9:18]])
+    marks = [(100 + n, tx.now, stored.key, place.id, stored.last) for n, stored in enumerate(some[:9])]
+    discards = [(stored.key, place.id, stored.last) for stored in some[9:18]]
+    for changed in (1, 9):  # one by one, and many at once
+        assert not tx.messages.mark([(*row[:-1], row[-1] + 1) for row in marks[:changed]]), "someone has had it"
+        assert not tx.messages.discard([(*row[:-1], row[-1] + 1) for row in discards[:changed]])
+    assert tx.messages.mark(marks)
+    assert not tx.messages.mark([(1, tx.now, 999_999_999, place.id, 1)])
+    assert tx.messages.discard(discards)
+    assert not tx.messages.discard(discards)
     rows = [(place.id, 200, 30, "new", "{}", b"h", s.key, place.id, s.position) for s in some[18:]]
     assert tx.messages.rewrite(rows)
     assert not tx.messages.rewrite(rows), "they are not where they were"

@@ -119,6 +119,8 @@ def test_a_statement_of_one_database_alone_says_so_and_there_are_few() -> None:
         "journal._ARRIVED",
         "message_rows._INSERT_ALIKE",
         "mending._SET_TALLY",
+        "queues._SHARABLE",
+        "queues._SHARE",
         "queues._TALLY",
         "tracking._ALONE",
         "tracking._WITH_OTHERS",

@@ -85,10 +85,11 @@ def _is_final(made: Effects) -> bool:
 
 
 def is_waiting(tx: Transaction, stored: Stored) -> bool:
-    """Whether a claimed message is still there to be tried."""
+    """Whether a claimed message is still there to be tried, and nobody has had it meanwhile."""
     there = tx.messages.find(stored.key)
     state = tx.deliveries.details(stored.key).state
-    return there is not None and there.queue == stored.queue and state == State.UNPROCESSED
+    as_it_was = there is not None and (there.queue, there.last) == (stored.queue, stored.last)
+    return as_it_was and state == State.UNPROCESSED
 
 
 def fail(tx: Transaction, queue: Queue, stored: Stored, failure: Failed, timer: Timer | None = None) -> None:

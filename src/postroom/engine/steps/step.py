@@ -14,7 +14,7 @@ from postroom.engine.evaluators import Evaluators
 from postroom.engine.holding import LEASE, Holding
 from postroom.engine.spark.executor_store import Bay, misread
 from postroom.engine.spheres import Bonds
-from postroom.engine.steps import attempts
+from postroom.engine.steps import attempts, sharing
 from postroom.engine.steps.attempts import NO_TRIES, Tries
 from postroom.engine.steps.effects import (
     Action,
@@ -316,10 +316,13 @@ def commit(
     fence: int,
     admit: Admit = admit_nothing,
     holding: Holding | None = None,
+    *,
+    shares: bool = False,
 ) -> Result:
     """Mark the settled messages processed and apply their effects, as if one after another.
 
-    ``admit`` admits new messages to queues of other capabilities.
+    ``admit`` admits new messages to queues of other capabilities. If it ``shares``, others send to its queues and
+    receive from them meanwhile, where that is possible; it raises ``Unshared`` if one of them must be had alone.
     """
     _check(tx, fence, holding, {stored.queue for stored in claimed.stored})
     tx.definitions.share()  # a load comes before this step or after it, never in between
@@ -329,15 +332,18 @@ def commit(
     try:
         if claimed.bay is not None:
             claimed.bay.clear(tx)
-        return _Commit(tx, claimed, effects, admit).write(settled)
+        return _Commit(tx, claimed, effects, admit, shares=shares).write(settled)
     finally:
         tx.journal.actor = actor
 
 
 class _Commit:
-    def __init__(self, tx: Transaction, claimed: Claim, effects: Mapping[int, Effects], admit: Admit) -> None:
+    def __init__(
+        self, tx: Transaction, claimed: Claim, effects: Mapping[int, Effects], admit: Admit, *, shares: bool
+    ) -> None:
         self._tx = tx
         self._admit = admit
+        self._shares = shares
         self._passed = int(claimed.share.admission | Admission.SENDING)
         self._claimed = claimed
         self._effects = effects
@@ -452,7 +458,7 @@ class _Commit:
         return folded
 
     def _queues(self, steps: Sequence[tuple[Stored, Effects]], folding: Folding | None) -> dict[str, Queue]:
-        """All queues of the step, locked in number order."""
+        """All queues of the step, in number order: some may be shared, and the others it has alone."""
         names = {stored.queue for stored, _ in steps}
         if folding is not None:
             names |= {*folding.targets, SYSTEM_ERRORS}
@@ -460,9 +466,13 @@ class _Commit:
         names.update(self._bonds.queues)
         names |= self._graves(steps)
         queues = [self._living(name) for name in names]
-        if SYSTEM_ERRORS not in names and any(queue.admission & ~self._passed for queue in queues):
+        checked = any(queue.admission & ~self._passed for queue in queues)
+        if SYSTEM_ERRORS not in names and checked:
             queues.append(self._living(SYSTEM_ERRORS))
-        return {queue.name: queue for queue in map(self._tx.queues.locked, sorted(queue.id for queue in queues))}
+        # What is refused entry becomes something else.
+        shares = self._shares and folding is None and not checked and self._tx.session.shares_queues
+        uses = sharing.uses(steps, self._claimed.share.watched, self._claimed.timers) if shares else {}
+        return sharing.locked(self._tx, queues, uses)
 
     def _graves(self, steps: Sequence[tuple[Stored, Effects]]) -> set[str]:
         """The existing queues of dead letters that will be needed."""

@@ -15,11 +15,13 @@ from postroom.engine.holding import Divided
 from postroom.engine.spark.executor_store import Damaged
 from postroom.engine.steps.effects import Effects, ResetSlice
 from postroom.engine.steps.pipeline import Pipeline
+from postroom.engine.steps.sharing import puts
 from postroom.engine.steps.stage import Entangled, Result, Share, Turn
 from postroom.engine.steps.step import Claim, claim, commit, evaluate, set_aside
 from postroom.limits import PIPELINE_MESSAGES_MAX, PIPELINE_STEPS
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Stale
+from postroom.store.kernel.queues import Unshared
 from postroom.store.kernel.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -109,7 +111,12 @@ class _Messages:
             raise Entangled
         work = partial(commit, claimed=claimed, effects=effects, settled=settled, fence=turn.fence, admit=turn.admit)
         work = partial(work, holding=turn.holding)
-        done, by = turn.store.transact("step", work), claimed.evaluated
+        turn.store.reserve_keys(puts(effects))
+        try:
+            done = turn.store.transact("step", partial(work, shares=True))
+        except Unshared:
+            done = turn.store.transact("step", work)
+        by = claimed.evaluated
         return replace(done, claimed=len(claimed.arrivals), more=claimed.more, evaluated=by)
 
     def busy(self) -> Result:

@@ -178,6 +178,12 @@ class Store(ABC):
         """The fast path of many messages without types, all or none, in order; returns their keys."""
         return None
 
+    def reserve_keys(self, count: int) -> None:  # noqa: B027  on SQLite whoever writes has the file alone anyway
+        """Reserve keys in a commit of its own, before a transaction that needs so many.
+
+        Else it would keep the counter locked until it has committed, and senders without keys would wait for it.
+        """
+
     def receive_one(self, queue: int) -> Message | None:
         """The fast path of a receive; None if the general path is needed.
 

@@ -22,7 +22,7 @@ from postroom.store.kernel.transaction import Transaction
 
 
 class Stale(Exception):
-    """A message to be taken is no longer there: someone else has received it."""
+    """A message to be taken is no longer there as it was read: someone else has received it, or had it meanwhile."""
 
 
 class Places(NamedTuple):
@@ -214,12 +214,12 @@ class Batch:
         self._taken[id].append(stored)
         if queue.keep:
             self._journal.append(numbered(seq, self._now, "take", key, stored.last, id, id, self._actor, detail))
-            self._marked.append((seq, self._now, key, id))
+            self._marked.append((seq, self._now, key, id, stored.last))
             if sliced and queue.keep == Keep.SLICED:
                 self._held.append(key)
         else:
             self._journal.append(numbered(seq, self._now, "take", key, stored.last, id, None, self._actor, detail))
-            self._discarded.append((key, id))
+            self._discarded.append((key, id, stored.last))
             self._departed.append((key, seq, stored.cause, stored.type))
 
     def reset(self, slicing: int, value: str, name: str, actor: str) -> None:

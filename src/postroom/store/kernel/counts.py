@@ -1,17 +1,19 @@
 """The changes of a transaction to the counts of queues, and the queues that become non-empty.
 
-It assigns arrival numbers, and writes all changes once, at the end of the transaction.
+It assigns arrival numbers, and writes all changes once, at the end of the transaction. Of a queue that is shared it
+writes nothing: what has changed there is counted from the rows of messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from postroom.errors import StoreCorrupt
+from postroom.limits import FOLD_LINES
 from postroom.store.kernel.outbox import Outbox
-from postroom.store.kernel.queues import Admission, Queue, Queues
+from postroom.store.kernel.queues import Admission, Queue, Queues, Unshared
 from postroom.store.kernel.session import Session
 
 _SELECTED = "SELECT 1 FROM selections WHERE queue = ? LIMIT 1"
@@ -33,6 +35,7 @@ class Counts:
         self._queues = queues
         self._outbox = outbox
         self._changes: dict[int, Change] = {}
+        self._unfolded: dict[int, int] = {}  # of shared queues: how many changes since their counts were written down
 
     def arrive(self, queue: Queue, lines: Sequence[int]) -> Sequence[int]:
         """Number arrivals, one for each journal line, in the same order."""
@@ -53,6 +56,8 @@ class Counts:
 
     def depart(self, queue: Queue, number: int, count: int = 1, *, kept: bool, leased: int = 0) -> None:
         """Note that ``count`` messages leave, with the highest ``number`` among them; so many of them are leased."""
+        if self._queues.is_shared(queue.id) and (leased or not kept):
+            raise Unshared  # what is gone from the rows could not be counted
         change = self._of(queue)
         change.departed += count
         change.leased += leased
@@ -61,18 +66,18 @@ class Counts:
 
     def come_back(self, queue: Queue) -> None:
         """A message that left temporarily is back, under its number."""
-        self._of(queue).departed -= 1
+        self._alone(queue).departed -= 1
 
     def end_lease(self, queue: Queue) -> None:
         """A message that left temporarily is no longer leased, whatever happens to it."""
-        self._of(queue).leased -= 1
+        self._alone(queue).leased -= 1
 
     def keep(self, queue: Queue) -> None:
         """A message that left temporarily stays as processed."""
-        self._of(queue).processed += 1
+        self._alone(queue).processed += 1
 
     def purge(self, queue: Queue, count: int) -> None:
-        self._of(queue).processed -= count
+        self._alone(queue).processed -= count
 
     def clear(self) -> None:
         if self._changes:
@@ -85,8 +90,7 @@ class Counts:
         """
         filled = False
         sending: list[tuple[int, Queue]] = []
-        # In the order of ids: two transactions over the same queues never wait for each other in a circle.
-        for id, change in sorted(self._changes.items(), key=lambda item: item[0]):
+        for id, change in self._to_write():
             queue = change.queue
             left = queue.unprocessed + change.arrived - change.departed
             if left < 0:
@@ -111,6 +115,30 @@ class Counts:
                     self._outbox.add("command", payload, destination=queue.name)
         self._outbox.add_messages(sending)
         return filled
+
+    def _to_write(self) -> Iterator[tuple[int, Change]]:
+        """The changes of queues that this transaction has alone; those of others are only added up.
+
+        In the order of ids: two transactions over the same queues never wait for each other in a circle.
+        """
+        for id, change in sorted(self._changes.items(), key=lambda item: item[0]):
+            if self._queues.is_shared(id):  # who waits for what has come there is woken by whoever shares it
+                self._unfolded[id] = self._unfolded.get(id, 0) + change.arrived + change.departed
+            else:
+                yield id, change
+
+    def to_fold(self) -> list[int]:
+        """The shared queues with so many changes that their counts are to be written down; asked once."""
+        found = [id for id, changes in self._unfolded.items() if changes >= FOLD_LINES]
+        for id in found:
+            del self._unfolded[id]
+        return found
+
+    def _alone(self, queue: Queue) -> Change:
+        """The change of a queue that must not be shared for it."""
+        if self._queues.is_shared(queue.id):
+            raise Unshared
+        return self._of(queue)
 
     def _of(self, queue: Queue) -> Change:
         change = self._changes.get(queue.id)

@@ -60,12 +60,16 @@ class Keys:
         self._next = first + count
         return range(first, self._next)
 
+    def has(self, count: int) -> bool:
+        """Whether so many keys are already reserved."""
+        return self._stop - self._next >= count
+
     def give_back(self, key: int) -> None:
         """Return the key that ``ready`` returned last, or the first of many with those after it."""
         self._next = key
 
     def take(self, count: int) -> Sequence[int]:
-        if self._stop - self._next >= count:
+        if self.has(count):
             first = self._next
         else:
             # What is left of the last block stays unused, so that one send of many has keys in a row.

@@ -103,21 +103,34 @@ _INSERT_ALIKE = Statement(
     """,
     "",
 )
-MARK = Statement(
-    processing(),
+MARK = processing()
+#: Of many that were read before: each must be as it was then, by its last line.
+_UNCHANGED = " AND coalesce(last, position) = ?"
+_MARK_MANY = Statement(
+    processing() + _UNCHANGED,
     setwise="""
     UPDATE messages m SET state = 0, position = v.position, last = NULL, processed = v.processed
-    FROM unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[]) AS v (position, processed, key, queue)
-    WHERE m.key = v.key AND m.queue = v.queue AND m.state = 1
+    FROM unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[])
+        AS v (position, processed, key, queue, last)
+    WHERE m.key = v.key AND m.queue = v.queue AND m.state = 1 AND coalesce(m.last, m.position) = v.last
     """,
     several=(
         """
-    WITH v (position, processed, key, queue) AS (VALUES {rows})
+    WITH v (position, processed, key, queue, last) AS (VALUES {rows})
     UPDATE messages SET state = 0, position = v.position, last = NULL, processed = v.processed FROM v
     WHERE messages.key = v.key AND messages.queue = v.queue AND messages.state = 1
+        AND coalesce(messages.last, messages.position) = v.last
     """,
-        "(?, ?, ?, ?)",
+        "(?, ?, ?, ?, ?)",
     ),
+)
+DISCARD = deletion()
+_DISCARD_MANY = Statement(
+    deletion() + _UNCHANGED,
+    setwise="""
+    DELETE FROM messages m USING unnest(?::bigint[], ?::bigint[], ?::bigint[]) AS v (key, queue, last)
+    WHERE m.key = v.key AND m.queue = v.queue AND m.state = 1 AND coalesce(m.last, m.position) = v.last
+    """,
 )
 MARK_RESERVED = processing(State.RESERVED)
 DISCARD = Statement(
@@ -256,12 +269,12 @@ class MessageRows(StoreTable):
         self._session.many(_INSERT_PROCESSED, rows)
 
     def mark(self, rows: Sequence[Row]) -> bool:
-        """Mark messages processed: position, time, key and queue of each; False if one is missing."""
-        return not rows or self._session.many(MARK, rows) == len(rows)
+        """Mark messages processed: position, time, key, queue and last line of each; False if one has changed."""
+        return not rows or self._session.many(_MARK_MANY, rows) == len(rows)
 
     def discard(self, rows: Sequence[Row]) -> bool:
-        """Delete messages: key and queue of each; False if one is missing."""
-        return not rows or self._session.many(DISCARD, rows) == len(rows)
+        """Delete messages: key, queue and last line of each; False if one has changed."""
+        return not rows or self._session.many(_DISCARD_MANY, rows) == len(rows)
 
     def depart(self, rows: Iterable[Row]) -> None:
         """Record deleted messages: key, last line, cause and type of each."""

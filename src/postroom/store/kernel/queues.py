@@ -13,12 +13,16 @@ from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
 from postroom.errors import QueueWatched, StateTaken, StoreCorrupt
-from postroom.store.kernel.journal import JournaledTable
+from postroom.store.kernel.journal import Journal, JournaledTable
 from postroom.store.kernel.owner import is_alive
-from postroom.store.kernel.session import Row
+from postroom.store.kernel.session import Row, Session
 from postroom.store.kernel.statement import GREATEST, TEXTS, Statement
 
 MEND = "postroom mend sets right what the rest of the store knows"  # advice with what is damaged
+
+
+class Unshared(Exception):
+    """A queue that is shared must be had alone; nothing happened, and the work is to be repeated so."""
 
 
 class Hold(IntEnum):
@@ -176,6 +180,9 @@ _SORTED = Statement("", " OFFSET 0")
 _LOCK_NAMES = (
     "SELECT " + _ALONE + "(s.id) FROM (SELECT id FROM queues WHERE name IN " + TEXTS + " ORDER BY id" + _SORTED + ") s"
 )
+# Whether it puts messages there, and whether it takes some.
+_SHARABLE = Statement("", "SELECT postroom_sharable(?, ?, ?)")
+_SHARE = Statement("", "SELECT postroom_share(?, ?, ?)")
 _SETTLE = Statement("SELECT ?", "SELECT postroom_settle(?)")
 LOCK_ID = "SELECT " + _ALONE + "(id) FROM queues WHERE id = ?"
 _BY_NAME = _COLUMNS + "WHERE q.name = ?"
@@ -220,10 +227,19 @@ _LOCKED_BY = _COLUMNS + "WHERE l.owner = ? ORDER BY q.id"
 
 
 class Queues(JournaledTable):
+    def __init__(self, session: Session, journal: Journal) -> None:
+        super().__init__(session, journal)
+        self._shared: dict[int, str] = {}  # the names of the queues that this transaction shares
+
+    def clear(self) -> None:
+        """Forget what an earlier transaction shared."""
+        self._shared.clear()
+
     # --- finding ---
 
     def named(self, name: str) -> Queue | None:
         """The queue of a physical name, its row locked for this transaction."""
+        self._check_alone(name in self._shared.values())
         # No row, no lock: one that appears in between is not ours to number messages in.
         return self.named_to_read(name) if self._session.lock(_LOCK_NAME, name) else None
 
@@ -235,6 +251,7 @@ class Queues(JournaledTable):
 
     def locked(self, id: int) -> Queue:
         """The queue read again, its row locked for this transaction."""
+        self._check_alone(id in self._shared)
         self._session.lock(LOCK_ID, id)
         return self.to_read(id)
 
@@ -245,14 +262,41 @@ class Queues(JournaledTable):
             raise StoreCorrupt(why=f"the row of queue {id} is missing")
         return _read(row)
 
+    def can_share(self, id: int, *, puts: bool, takes: bool) -> bool:
+        """Whether a step may share a queue with those who send and receive; it may change until it is shared."""
+        return self._session.shares_queues and bool(self._session.value(_SHARABLE, (id, puts, takes)))
+
+    def shared(self, id: int, *, puts: bool, takes: bool) -> Queue:
+        """The queue read again, shared until the commit: to put messages there, to take waiting ones, or both.
+
+        What is looked at in a queue stays as it is, but messages come and go: a count is not to be relied on, and each
+        take must find its message. Raises ``Unshared`` if the queue must be had alone.
+        """
+        if not self._session.value(_SHARE, (id, puts, takes)):
+            raise Unshared
+        queue = self.to_read(id)
+        self._shared[id] = queue.name
+        return queue
+
+    def is_shared(self, id: int) -> bool:
+        return id in self._shared
+
+    def _check_alone(self, shared: bool) -> None:
+        """Raise if a queue is shared that someone wants to have alone: two who did that would wait for each other."""
+        if shared:
+            raise Unshared
+
     def settled(self, id: int) -> Queue:
         """The queue read again after all concurrent sends have ended, so that none is missed."""
+        self._check_alone(id in self._shared)
         self._session.lock(_SETTLE, id)
         return self.to_read(id)
 
     def locked_all(self, names: Iterable[str]) -> dict[str, Queue]:
         """The existing queues of these names, locked in id order to avoid deadlocks."""
-        asked = json.dumps(list(names), ensure_ascii=False)
+        wanted = list(names)
+        self._check_alone(not set(self._shared.values()).isdisjoint(wanted))
+        asked = json.dumps(wanted, ensure_ascii=False)
         self._session.lock(_LOCK_NAMES, asked)
         return {row[1]: _read(row) for row in self._session.rows(_BY_NAMES, (asked,))}
 

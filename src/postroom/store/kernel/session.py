@@ -34,6 +34,7 @@ class Session(ABC):
 
     compares_json_numbers: bool  # whether what ``->>`` takes out of a JSON text is a number if it was one
     numbers_without_gaps: bool  # whether each line of the journal has the number after that of the one before
+    shares_queues: bool  # whether others may send to a queue, and receive from it, while a step is committed
     counts_arrivals: bool  # whether messages are numbered by counting; else each has the number of its line
     place: str  # where the database is, as anyone may see it
     now: int  # microseconds; fixed when the transaction began, so one commit has one time

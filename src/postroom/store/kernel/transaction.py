@@ -119,6 +119,7 @@ class Transaction:
 
     def clear(self) -> None:
         self.counts.clear()
+        self.queues.clear()
         self.definitions.changing = False
         self._wake = False
         self.lines = {}

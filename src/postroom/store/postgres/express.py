@@ -17,7 +17,14 @@ import psycopg
 
 from postroom import faults
 from postroom.errors import PostroomError, StoreError
-from postroom.limits import CALM_LOOKS, FOLD_LINES, KEYS_SENT_MIN, SERVER_LANES_MAX, SERVER_TIME_SECONDS
+from postroom.limits import (
+    CALM_LOOKS,
+    FOLD_LINES,
+    KEY_RESERVE_MAX,
+    KEYS_SENT_MIN,
+    SERVER_LANES_MAX,
+    SERVER_TIME_SECONDS,
+)
 from postroom.model.message import Draft, Message, message_hash, message_hashes
 from postroom.model.moment import in_microseconds, system_clock
 from postroom.store.kernel.base import Conflict, Lent, Receipt, Sending, Store
@@ -101,7 +108,10 @@ class PostgresExpress(Store):
             if now is None:
                 return None
             with self._entered():
-                keys = self._transaction.keys.ready_many(len(drafts))
+                count, reserved = len(drafts), self._transaction.keys
+                if not reserved.has(count) and count <= KEY_RESERVE_MAX:
+                    self._reserve(count)
+                keys = reserved.ready_many(count)
                 if keys is None:
                     return None
                 actor, hashes = self.actor, list(message_hashes(keys, now, None, drafts))
@@ -111,7 +121,7 @@ class PostgresExpress(Store):
                 execute = self.session.connection.execute
                 line = self._called("send-many", lambda: execute(_SEND_MANY, values).fetchall()[0][0])
                 if line is None:
-                    self._transaction.keys.give_back(keys[0])
+                    reserved.give_back(keys[0])
                     return None
                 self._fold(queue, line, len(drafts))
                 return keys
@@ -234,18 +244,26 @@ class PostgresExpress(Store):
         name = self._names[queue] = str(rows[0][0]) if rows else ""
         return name
 
+    def reserve_keys(self, count: int) -> None:
+        with self._mutex, self._entered():
+            if not self._transaction.keys.has(count):
+                self._reserve(count)
+
     def _more_keys(self) -> int | None:
-        """A key of a new block, reserved before anything is locked; None if there is none.
+        """A key of a new block; None if there is none."""
+        self._reserve(KEYS_SENT_MIN)
+        return self._transaction.keys.ready()
+
+    def _reserve(self, count: int) -> None:
+        """Take a new block of at least so many keys before anything is locked; none if they are lent.
 
         If that fails, the block may be lost, which leaves a gap.
         """
         keys = self._transaction.keys
-        size = max(keys.block, KEYS_SENT_MIN)
+        size = max(keys.block, count)
         stop = self._asked(_KEYS, size)[0][0]
-        if stop is None:
-            return None
-        keys.use(stop - size, stop)
-        return keys.ready()
+        if stop is not None:
+            keys.use(stop - size, stop)
 
     def _asked(self, statement: LiteralString, value: int) -> list[Row]:
         """The result of a statement, outside of a transaction."""
@@ -276,6 +294,12 @@ class PostgresExpress(Store):
             except Conflict:
                 return None
         return answer
+
+    def _finish(self, label: str) -> None:
+        super()._finish(label)
+        for queue in self._transaction.counts.to_fold():
+            with contextlib.suppress(psycopg.Error):  # what was committed is committed; and others will do it
+                self.session.connection.execute(_CALM, (queue,))
 
     def _fold(self, queue: int | None, line: int, count: int, looked: bool = False) -> None:
         """Now and then, write the tally of a queue, so that counting stays fast, and whether it is calm, also after

@@ -22,7 +22,7 @@ WHERE name IN ('server_version', 'fsync', 'full_page_writes', 'synchronous_commi
 #: A process that stands still in a transaction is cut off before those who wait for its locks give up.
 IDLE: LiteralString = "idle_in_transaction_session_timeout"
 READING: LiteralString = f"SET LOCAL {IDLE} = '60s'"  # nobody waits for one who only reads
-_MANY_NUMBERS = "SELECT nextval('journal_numbers') FROM generate_series(1, %s)"
+_MANY_NUMBERS = "SELECT postroom_draw(%s)"
 
 # The index over messages by queue, state and place: what it leads to, and what there is.
 _INVALID = """
@@ -75,6 +75,7 @@ class PostgresSession(Session):
     compares_json_numbers = False
     numbers_without_gaps = False
     counts_arrivals = False
+    shares_queues = True
 
     def __init__(self, connection: psycopg.Connection[Row], clock: Clock, place: str) -> None:
         self.connection = connection
@@ -148,7 +149,8 @@ class PostgresSession(Session):
         self.connection.execute(_REBUILD)
 
     def journal_numbers(self, count: int) -> Sequence[int]:
-        return sorted(row[0] for row in self.connection.execute(_MANY_NUMBERS, (count,)))
+        numbers: list[int] = self.connection.execute(_MANY_NUMBERS, (count,)).fetchall()[0][0]
+        return sorted(numbers)
 
 
 def version(connection: psycopg.Connection[Row]) -> int:

@@ -1,7 +1,8 @@
 """The store on PostgreSQL: for rooms that many machines share.
 
 Every transaction locks the queues that it changes, so the order of a queue is the order of commits, without
-serializable snapshots. Only the fast paths of send and receive lock them shared (``express.py``, decision 0054).
+serializable snapshots. Only the fast paths of send and receive lock them shared (``express.py``, decision 0054), and
+steps of the engine where they do no more (``Queues.shared``, decision 0090).
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ class SqliteSession(Session):
     compares_json_numbers = True
     numbers_without_gaps = True
     counts_arrivals = True
+    shares_queues = False
 
     def __init__(self, connection: apsw.Connection, clock: Clock, place: str) -> None:
         self.connection = connection
