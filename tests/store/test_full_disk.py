@@ -74,10 +74,15 @@ def one(free_pages, was_open):
             refused += 1
     got = []
     def take(room, count):
-        for _ in range(count):
-            received = room.receive("q")
-            assert received.message is not None
-            got.append(int(received.message.body.split()[0]))
+        for number in range(count):  # in three ways: at once, confirmed when it was written, and as a lease
+            message = room.receive("q", lease=30).message if number % 3 == 2 else None
+            told = []
+            if message is None:
+                message = room.receive("q", **({"deliver": told.append} if number % 3 else {})).message
+            else:
+                message.done()
+            assert message is not None and len(told) == (number % 3 == 1)
+            got.append(int(message.body.split()[0]))
     take(room, 20)
     def other():
         with postroom.open(url) as mine:

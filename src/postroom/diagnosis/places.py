@@ -9,6 +9,7 @@ from shlex import quote
 from postroom.diagnosis.finding import Case, Told, note, warning
 from postroom.errors import NodeDown
 from postroom.limits import GROWING_SECONDS
+from postroom.queues.tree.addressing import typed_level
 from postroom.stations.places.names import database
 from postroom.stations.procedures.errors import DOSSIER
 from postroom.store.kernel.owner import described, is_alive
@@ -18,12 +19,12 @@ from postroom.store.kernel.transaction import Transaction
 
 def holds(case: Case) -> Iterator[Told]:
     """Queues on hold: their messages wait until the hold is released."""
-    held = case.store.read(lambda tx: [queue for queue in tx.queues.all() if queue.hold])
-    for queue in held:
+    held = case.store.read(lambda tx: [(one, typed_level(tx, one.path)) for one in tx.queues.all() if one.hold])
+    for queue, level in held:
         hold = Hold(queue.hold)
         stuck = not hold.releases and queue.unprocessed
         what = f"on hold ({hold.label})" + (f", and {queue.unprocessed} message(s) wait in it" if stuck else "")
-        yield (warning if stuck else note)(what, queue.name, f"postroom enable {quote(queue.name)}")
+        yield (warning if stuck else note)(what, queue.name, f"postroom enable {level or quote(queue.name)}")
 
 
 def errors(case: Case) -> Iterator[Told]:
@@ -85,11 +86,13 @@ def _locks(tx: Transaction) -> list[tuple[str, str, str, bool]]:
 
 
 def leases(case: Case) -> Iterator[Told]:
-    """Leased messages, and expired leases: the next receive takes those messages back."""
+    """Leased messages, and leases that have lost their holder: consumers get those messages with their next receive."""
     for name, leased, lost in case.store.read(_leases):
         if lost:
-            what = f"{lost} leased message(s) have lost their holder; the next receive gives them back"
-            yield warning(what, name, f"postroom receive {quote(name)} --lease 30")
+            what = (
+                f"{lost} leased message(s) have lost their holder; the next consumer has them again, one attempt more"
+            )
+            yield warning(what, name, "start a consumer again; or postroom leases, and postroom release: no attempt")
         if leased > lost:
             yield note(f"{leased - lost} message(s) are leased", name)
     for name, count in case.store.read(_tried_again):

@@ -32,7 +32,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "receiving": ("receive",),
     "queues": ("disable", "enable", "hierarchy"),
     "listings": ("count", "accept", "peek", "info", "history"),
-    "consumers": ("done", "release", "extend", "fail", "purge", "move", "redrive"),
+    "consumers": ("leases", "done", "release", "extend", "fail", "purge", "move", "redrive"),
     "working": ("work",),
     "rooms": ("load", "trace", "locate", "show", "journal", "verify", "mend"),
     "engine": ("run",),

@@ -28,7 +28,7 @@ PANELS: dict[str, tuple[str, ...]] = {
     "Find and follow": (
         *("count", "accept", "peek", "info", "history", "show", "locate", "trace", "journal", "export"),
         *("slice", "why"),
-        *("list", "next", "query", "table", "sql", "waiting", "spheres"),
+        *("list", "next", "query", "table", "sql", "waiting", "leases", "spheres"),
     ),
     "Define what happens": (
         "schedule",

@@ -19,7 +19,7 @@ from postroom.store.files import guard
 EMPTYING = frozenset(
     "receive segment unlock hold sweep release-lease lease heartbeat check compensate acknowledge settle conclude "
     "sphere-committing sphere-committed sphere-aborting outbox-attempt outbox-result outbox-drop remove-queue "
-    "query-open query-close hand-out done release extend fail".split()
+    "query-open query-close hand-out confirm give-back done release extend fail archive".split()
 )
 
 

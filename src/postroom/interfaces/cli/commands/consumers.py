@@ -19,6 +19,7 @@ from postroom.interfaces.cli.context import (
     option,
     settings,
 )
+from postroom.limits import SCREEN_MESSAGES
 from postroom.model.body import Format
 from postroom.model.moment import to_iso
 
@@ -98,6 +99,37 @@ def _lease(written: str) -> float | Literal[True]:
         return float(written)
     except ValueError:
         raise ArgumentInvalid(argument="--lease", why="seconds, or policy: as long as the queue says") from None
+
+
+def leases(
+    after: Annotated[int, option("--after LEASE", "Continue after the lease with this number.")] = 0,
+    limit: Annotated[int, option("--limit N", "At most so many.", show_default=True)] = SCREEN_MESSAGES,
+) -> None:
+    """List the leased messages, oldest lease first: who has them, and until when.
+
+    With the number of a lease anyone who may use the room can end it. A message whose holder is gone is given back with release,
+    and that is no attempt.
+
+    \b
+    Examples:
+      postroom leases
+      postroom release 42
+    """
+    with opened() as it:
+        found = it.consumers.leases(after=after, limit=limit + 1)
+    shown, more = found[:limit], len(found) > limit
+    if settings.json:
+        output.as_json({"leased": [lease.as_dict() for lease in shown], "next": shown[-1].lease if more else None})
+        return
+    rows = [
+        (each.lease, each.key, each.queue, each.by, each.owner, to_iso(each.until), each.attempts) for each in shown
+    ]
+    if rows:
+        output.table(["lease", "key", "queue", "received by", "ends with", "until", "attempts"], rows)
+    if more:
+        output.note(f"there are more: postroom leases --after {shown[-1].lease}")
+    elif not rows:
+        output.note("no message is leased")
 
 
 def done(

@@ -29,8 +29,8 @@ _TAG, _VALUE = "$", "v"
 #: The modules whose classes of values may be told.
 _MODULES = frozenset(
     """
-    diagnosis.finding engine.presence engine.steps.effects engine.steps.tryout exchange.bulk exchange.message_writer
-    exchange.xes flows.clients flows.graph.inspection flows.tryout model.body model.definitions model.message
+    diagnosis.finding engine.holding engine.presence engine.steps.effects engine.steps.tryout exchange.bulk
+    exchange.message_writer exchange.xes flows.clients flows.graph.inspection flows.tryout model.body model.definitions model.message
     model.types queues.leases.leased queues.relocating queues.results queues.segments queues.sources
     queues.tree.hierarchy room.access room.catalog room.overview rules.inspection rules.retention rules.tryout
     spheres.compensation spheres.monitor spheres.sending stations.counters.definitions stations.counters.stage
