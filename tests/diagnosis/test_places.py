@@ -37,6 +37,18 @@ def test_holds_are_notes_until_something_waits(room: Postroom, told: Told) -> No
     assert (full.level, full.what) == (Level.WARNING, "on hold (full), and 1 message(s) wait in it")
 
 
+def test_the_advice_of_a_hold_is_followed(room: Postroom, told: Told, tmp_path: Path) -> None:
+    """The password may be that of a level above."""
+    tree = tmp_path / "tree.qdl"
+    tree.write_text('01 INPUT-QUEUE (CLAIMS) PASSWORD IS "PW"\n   02 SUB-QUEUE-1 (NORTH)\n99\n')
+    room.load(tree)
+    room.queues.disable("CLAIMS", password="PW")
+    (held,) = told(room, "holds")
+    assert held.do == "postroom enable CLAIMS"
+    room.queues.enable(*held.do.split()[2:], password="PW")
+    assert fine(told(room, "holds"))
+
+
 def test_a_room_with_many_holds_is_not_a_long_list(room: Postroom, told: Told) -> None:
     for number in range(12):
         room.queues.create(f"q{number:02}", password="pw")
@@ -107,7 +119,7 @@ def test_leases_that_lost_their_holder_are_told(room: Postroom, told: Told) -> N
     room._parts.leasing.extend([lost.lease], 0.001)
     sleep(0.01)
     assert [(each.level, each.what) for each in told(room, "leases")] == [
-        (Level.WARNING, "1 leased message(s) have lost their holder; the next receive gives them back"),
+        (Level.WARNING, "1 leased message(s) have lost their holder; the next receive gives them back, as an attempt"),
         (Level.NOTE, "1 message(s) are leased"),
     ]
     seen = next(each for each in room.operations.overview().queues if each.name == "q")

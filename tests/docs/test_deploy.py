@@ -21,7 +21,9 @@ def options() -> set[str]:
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
 def test_the_unit_is_one(tmp_path: Path) -> None:
     unit = tmp_path / "postroom.service"
-    unit.write_text((DEPLOY / "postroom.service").read_text())
+    text = (DEPLOY / "postroom.service").read_text()
+    assert "ExecStart=/opt/postroom/bin/postroom serve" in text  # where the guides install it
+    unit.write_text(text.replace("/opt/postroom/bin/postroom", "/bin/true"))
     ran = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True)
     assert (ran.returncode, [line for line in ran.stderr.splitlines() if "postroom.service" in line]) == (0, [])
 

@@ -9,7 +9,7 @@ from shlex import quote
 from postroom.diagnosis.finding import Case, Told, note, warning
 from postroom.errors import NodeDown
 from postroom.limits import GROWING_SECONDS
-from postroom.queues.tree.addressing import typed_level
+from postroom.queues.tree.addressing import keyed_level
 from postroom.stations.places.names import database
 from postroom.stations.procedures.errors import DOSSIER
 from postroom.store.kernel.owner import described, is_alive
@@ -19,12 +19,17 @@ from postroom.store.kernel.transaction import Transaction
 
 def holds(case: Case) -> Iterator[Told]:
     """Queues on hold: their messages wait until the hold is released."""
-    held = case.store.read(lambda tx: [(one, typed_level(tx, one.path)) for one in tx.queues.all() if one.hold])
+    held = case.store.read(lambda tx: [(one, keyed_level(tx, one.path)) for one in tx.queues.all() if one.hold])
     for queue, level in held:
         hold = Hold(queue.hold)
         stuck = not hold.releases and queue.unprocessed
         what = f"on hold ({hold.label})" + (f", and {queue.unprocessed} message(s) wait in it" if stuck else "")
-        yield (warning if stuck else note)(what, queue.name, f"postroom enable {level or quote(queue.name)}")
+        yield (warning if stuck else note)(what, queue.name, f"postroom enable {_typed(level, queue.name)}")
+
+
+def _typed(level: str | None, name: str) -> str:
+    """The level with a password, as it is typed; a queue that has none is named itself."""
+    return quote(name) if level is None else " ".join(map(quote, level.split("/")))
 
 
 def errors(case: Case) -> Iterator[Told]:
@@ -89,9 +94,7 @@ def leases(case: Case) -> Iterator[Told]:
     """Leased messages, and leases that have lost their holder: consumers get those messages with their next receive."""
     for name, leased, lost in case.store.read(_leases):
         if lost:
-            what = (
-                f"{lost} leased message(s) have lost their holder; the next consumer has them again, one attempt more"
-            )
+            what = f"{lost} leased message(s) have lost their holder; the next receive gives them back, as an attempt"
             yield warning(what, name, "start a consumer again; or postroom leases, and postroom release: no attempt")
         if leased > lost:
             yield note(f"{leased - lost} message(s) are leased", name)

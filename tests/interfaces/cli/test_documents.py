@@ -218,6 +218,7 @@ def test_every_command_prints_documents_of_the_vocabulary(run: Run, monkeypatch:
     for line in BEGIN.strip().splitlines():
         told(line)
     leases = [told("receive q --lease 60")["message"]["lease"] for _ in range(2)]
+    assert [each["lease"] for each in told("leases")["leased"]] == leases
     told(f"extend {leases[0]} 90")
     told(f"release {leases[0]}")
     told(f"fail {leases[1]} broken --final")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import timedelta
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -322,3 +325,21 @@ def test_gateways_and_effects(two: Two) -> None:
     two.it.engine.drop_effect(last)
     with pytest.raises(errors.OutboxUnknown):
         two.it.engine.retry(last)
+
+
+def test_what_is_seen_while_an_engine_runs_is_seen_through_a_server(two: Two) -> None:
+    queue = two.queue()
+    words = [sys.executable, "-m", "postroom", "run", "--spark", "auto", "--room", two.here.url]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as engine:
+        try:
+            for _ in range(600):
+                if two.here.operations.overview().engines:
+                    break
+                sleep(0.05)
+            (seen,) = two.it.operations.overview().engines
+            assert seen == two.here.operations.overview().engines[0]
+            assert f"process {engine.pid}" in seen.owner
+            assert queue in [each.name for each in two.it.operations.overview().queues]
+        finally:
+            engine.terminate()
+            engine.wait(60)

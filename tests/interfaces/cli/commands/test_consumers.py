@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 from ...conftest import Run
 
@@ -34,6 +36,26 @@ def test_a_message_is_leased_and_ended_by_its_number(run: Run) -> None:
     assert run("purge", "orders", "--yes").out == "deleted: 1\n"
     assert run("purge", "orders").out == "deleted: 0\n", "of nothing, nobody is asked"
     assert run("receive", "orders", "--lease", "5", "--or-fail").code == 3
+
+
+def test_leases_are_listed_and_one_without_a_holder_is_given_back(run: Run) -> None:
+    run("queue", "create", "orders")
+    assert run("leases").err == "no message is leased\n"
+    for body in ("one", "two", "three"):
+        run("send", "orders", "--body", body)
+    first = run("receive", "orders", "--lease", "600", "--json").json["message"]["lease"]
+    holder = "import os, postroom; postroom.open('postroom.db').receive('orders', lease=600); os._exit(0)"
+    subprocess.run([sys.executable, "-c", holder], check=True)
+    told = run("leases", "--limit", "1", "--json").json
+    assert [each["lease"] for each in told["leased"]] == [first]
+    assert f"postroom leases --after {first}" in run("leases", "--limit", "1").err
+    (other,) = run("leases", "--after", str(first), "--json").json["leased"]
+    assert (other["queue"], other["attempts"]) == ("orders", 1)
+    assert f"process {other['owner'].split()[-1]}" in run("leases").out
+    assert "have lost their holder" in run("doctor").out
+    assert run("release", str(other["lease"])).out == f"released: {other['lease']}\n"
+    again = run("receive", "orders", "--lease", "30", "--json").json["message"]
+    assert (again["body"], again["attempts"]) == ("two", 1), "it was no attempt"
 
 
 def test_a_policy_is_shown_and_changed(run: Run) -> None:

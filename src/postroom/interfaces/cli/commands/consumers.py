@@ -105,30 +105,26 @@ def leases(
     after: Annotated[int, option("--after LEASE", "Continue after the lease with this number.")] = 0,
     limit: Annotated[int, option("--limit N", "At most so many.", show_default=True)] = SCREEN_MESSAGES,
 ) -> None:
-    """List the leased messages, oldest lease first: who has them, and until when.
+    """List leased messages: who has them, and until when. The oldest lease comes first.
 
-    With the number of a lease anyone who may use the room can end it. A message whose holder is gone is given back with release,
-    and that is no attempt.
+    With its number, a lease can be ended. If its holder is gone, release gives the message back, without an attempt.
 
     \b
     Examples:
       postroom leases
-      postroom release 42
+      postroom leases --after 42 --limit 100
     """
     with opened() as it:
         found = it.consumers.leases(after=after, limit=limit + 1)
     shown, more = found[:limit], len(found) > limit
     if settings.json:
-        output.as_json({"leased": [lease.as_dict() for lease in shown], "next": shown[-1].lease if more else None})
-        return
-    rows = [
-        (each.lease, each.key, each.queue, each.by, each.owner, to_iso(each.until), each.attempts) for each in shown
-    ]
-    if rows:
+        output.as_json({"leased": [lease.as_dict() for lease in shown]})
+    elif shown:
+        rows = [(one.lease, one.key, one.queue, one.by, one.owner, to_iso(one.until), one.attempts) for one in shown]
         output.table(["lease", "key", "queue", "received by", "ends with", "until", "attempts"], rows)
     if more:
         output.note(f"there are more: postroom leases --after {shown[-1].lease}")
-    elif not rows:
+    elif not shown and not settings.json:
         output.note("no message is leased")
 
 

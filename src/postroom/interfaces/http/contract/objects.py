@@ -30,8 +30,8 @@ _TAG, _VALUE = "$", "v"
 _MODULES = frozenset(
     """
     diagnosis.finding engine.holding engine.presence engine.steps.effects engine.steps.tryout exchange.bulk
-    exchange.message_writer exchange.xes flows.clients flows.graph.inspection flows.tryout model.body model.definitions model.message
-    model.types queues.leases.leased queues.relocating queues.results queues.segments queues.sources
+    exchange.message_writer exchange.xes flows.clients flows.graph.inspection flows.tryout model.body model.definitions
+    model.message model.types queues.leases.leased queues.relocating queues.results queues.segments queues.sources
     queues.tree.hierarchy room.access room.catalog room.overview rules.inspection rules.retention rules.tryout
     spheres.compensation spheres.monitor spheres.sending stations.counters.definitions stations.counters.stage
     stations.forms.catalog stations.forms.drawing stations.mail.editions stations.forms.form stations.mail.mail
