@@ -150,7 +150,7 @@ class Station:
             before = store.read(lambda tx: self._own(tx, key))
             form = self._made_with(before).form
             ready = modified(form, before.body, given) if asks_functions(form) else None
-            with store.acting(self.name):
+            with self._network.acting(store, self.name):
                 after = store.transact("modify", partial(self._write, key, given, before, ready))
             if after is not None:
                 return self._image(after)
@@ -467,7 +467,7 @@ class Station:
 
     def _transact(self, label: str, work: Callable[[Transaction], T]) -> T:
         store = self._store()
-        with store.acting(self.name):
+        with self._network.acting(store, self.name):
             return store.transact(label, work)
 
     def _queue(self, tx: Transaction) -> Queue:

@@ -10,7 +10,7 @@ from time import sleep
 from typing import Any
 
 import pytest
-from tests.interfaces.http.conftest import Two, numbers
+from tests.interfaces.http.conftest import MEMO, Served, Two, numbers
 
 import postroom
 from postroom import errors
@@ -343,3 +343,28 @@ def test_what_is_seen_while_an_engine_runs_is_seen_through_a_server(two: Two) ->
         finally:
             engine.terminate()
             engine.wait(60)
+
+
+def test_the_journal_says_who_works_at_a_station(here: Served) -> None:
+    """Two users of one station are told apart; a station that is its own user is named once."""
+    room = here.room
+    room.stations.add("John", "secret")
+    room.stations.add("Jane", "secret")
+    (Path(room.url).parent / "memo.form").write_text(MEMO)
+    room.load(Path(room.url).parent / "memo.form")
+    tokens = {name: here.user(name, ("work", "John")) for name in ("ann", "bob")}
+    tokens["John"] = room.access.create_token("John", "its own")
+    room.access.grant("John", "work", "John")
+    for name, token in tokens.items():
+        with postroom.open(here.url, token=token) as it:
+            john = it.stations.admitted("John")
+            key = john.create("MEMO", To="Jane")
+            john.modify(key, Text="come")
+            john.ship([key], "Jane")
+            john.take_back([key])
+        who = "John" if name == "John" else f"John ({name})"
+        assert [(event.verb, event.by) for event in room.journal.trace(key)] == [
+            ("create", who), ("modify", who), ("ship", who), ("get", who),
+        ]  # fmt: skip
+    key = room.stations.at("John", "secret").create("MEMO", To="Jane")
+    assert [event.by for event in room.journal.trace(key)] == ["John"]

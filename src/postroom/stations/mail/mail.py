@@ -51,7 +51,7 @@ def ship(network: Network, station: str, node: str, keys: Sequence[int], to: str
         messages = [own(tx, queue, key, f"the database of {station}") for key in dict.fromkeys(keys)]
         return [ship_one(tx, queue, stored, station, node, to, sent(stored.properties, station)) for stored in messages]
 
-    with store.acting(station):
+    with network.acting(store, station):
         parcels = store.transact("ship", leave)
     delivered = node == CONTROL
     if not delivered:
@@ -82,7 +82,7 @@ def get(network: Network, station: str, node: str, limit: int | None = None) -> 
     got = recover(network, CONTROL, station)
     while limit is None or len(got) < limit:
         size = MAIL_MESSAGES if limit is None else min(limit - len(got), MAIL_MESSAGES)
-        with network.control.acting(station):
+        with network.acting(network.control, station):
             parcels, looked = network.control.transact("get", partial(_get_some, station, node, size))
         if node != CONTROL:
             deliver(network, network.control, parcels)
@@ -102,7 +102,7 @@ def get_these(network: Network, station: str, node: str, keys: Sequence[int]) ->
         mail = [own(tx, box, key, f"the mailbox of {station}") for key in dict.fromkeys(keys)]
         return [_get_one(tx, box, stored, station, node) for stored in mail]
 
-    with network.control.acting(station):
+    with network.acting(network.control, station):
         parcels = network.control.transact("get", work)
     if node != CONTROL:
         deliver(network, network.control, parcels)
@@ -123,7 +123,7 @@ def take_back(network: Network, station: str, node: str, keys: Sequence[int]) ->
         mail = [_shipped_by(tx, boxes, station, key) for key in wanted]
         return [_get_one(tx, boxes[stored.queue], stored, station, node) for stored in mail]
 
-    with network.control.acting(station):
+    with network.acting(network.control, station):
         parcels = network.control.transact("get", work)
     if node != CONTROL:
         deliver(network, network.control, parcels)

@@ -6,7 +6,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -69,6 +69,12 @@ class Network:
         for _, store in self._open.values():
             store.close()
         self._open.clear()
+
+    def acting(self, store: Store, station: str) -> AbstractContextManager[None]:
+        """Act for a station: the journal names it, and the user of a server who works there."""
+        user = self.control.user
+        known = user is None or user == station or user.startswith(f"{station} (")
+        return store.acting(station if known else f"{station} ({user})")
 
     # --- nodes ---
 

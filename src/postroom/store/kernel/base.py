@@ -155,6 +155,11 @@ class Store(ABC):
         finally:
             self._acting.name = before
 
+    @property
+    def user(self) -> str | None:
+        """The user as whom this thread acts; None if it acts as whoever has opened the room."""
+        return self._acting.name
+
     def send_one(self, queue: int, draft: Draft, receipt: Receipt | None = None) -> int | None:
         """The fast path of a send; None if the general path is needed.
 
