@@ -44,6 +44,7 @@
     │   └── XmlMalformed           xml-malformed
     ├── PrincipalError
     │   ├── NotAllowed             not-allowed
+    │   ├── PrincipalInUse         principal-in-use
     │   ├── PrincipalRefused       principal-refused
     │   ├── RightMissing           right-missing
     │   └── TokenRefused           token-refused
@@ -236,6 +237,7 @@ from postroom.errors.messages import (
     MessageUnsound,
     NotAllowed,
     PrincipalError,
+    PrincipalInUse,
     PrincipalRefused,
     RedriveRefused,
     RightMissing,
@@ -443,6 +445,7 @@ __all__ = [
     "PasswordWrong",
     "PostroomError",
     "PrincipalError",
+    "PrincipalInUse",
     "PrincipalRefused",
     "ProgramInvalid",
     "PropertyInvalid",

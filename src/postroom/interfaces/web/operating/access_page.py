@@ -20,8 +20,11 @@ def show(visit: Visit) -> Mapping[str, Any]:
 
 
 def _context(visit: Visit, token: str | None) -> Mapping[str, Any]:
+    names, stations = visit.room.flows.principals(), visit.room.stations.all()
     return {
-        "users": visit.room.flows.principals(),
+        "names": names,
+        "users": [name for name in names if name not in stations],
+        "stations": [name for name in names if name in stations],
         "grants": visit.room.access.grants(),
         "tokens": visit.room.access.tokens(),
         "verbs": VERBS,
