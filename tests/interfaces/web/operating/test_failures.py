@@ -104,16 +104,22 @@ SEND_OFF = """procedure send_off at Ann
 """
 
 
-def test_what_a_procedure_could_not_do_is_a_failure_too(shop: Served, operator: Browser, tmp_path: Path) -> None:
-    room = shop.room
+def fail_at_ann(room: Postroom, folder: Path) -> str:
+    """A procedure at Ann fails with a form; returns the key of the form."""
     for name in ("Ann", "Ben"):
         room.stations.add(name, PASSWORD)
     for name, text in (("repair.form", REPAIR), ("send_off.form", SEND_OFF)):
-        (tmp_path / name).write_text(text)
-        room.load(tmp_path / name)
+        (folder / name).write_text(text)
+        room.load(folder / name)
     room.stations.enable_procedure("send_off")
     key = room.stations.admitted("Ann").create("REPAIR", No=11, Way="Nowhere")
     room.run(until_idle=True)
+    return key
+
+
+def test_what_a_procedure_could_not_do_is_a_failure_too(shop: Served, operator: Browser, tmp_path: Path) -> None:
+    room = shop.room
+    key = fail_at_ann(room, tmp_path)
     (error,) = room.stations.procedure_errors()
     assert (error.station, error.procedure, error.messages) == ("Ann", "send_off", (key,))
     (failed,) = failures(room)

@@ -25,7 +25,7 @@ from postroom.errors import (
 )
 from postroom.interfaces.web.asking import Asking
 from postroom.interfaces.web.operating import body_view
-from postroom.interfaces.web.operating.overview import oldest_messages, picture
+from postroom.interfaces.web.operating.overview import dead_letters, oldest_messages, picture
 from postroom.interfaces.web.page import Again, Goto, Page
 from postroom.interfaces.web.rendering import count, counted
 from postroom.interfaces.web.visit import Visit
@@ -39,7 +39,6 @@ from postroom.rules.entries import settable
 from postroom.stations.procedures.errors import DOSSIER
 from postroom.stations.procedures.inspection import ProcedureFailed
 from postroom.store.kernel.deliveries import FAILED_IN, FAILED_WHY, FAILURE
-from postroom.store.kernel.policies import NO_POLICY
 from postroom.store.kernel.transaction import Transaction
 
 PATH = "/failures"
@@ -105,12 +104,10 @@ def found(room: Postroom, only: str | None = None, after: str | None = None) -> 
     rows: list[Failed] = []
     more: dict[str, tuple[int, str]] = {}
     first = oldest_messages(room, [queue.name for queue in seen.queues if queue.waiting])
-    names = {name for name, message in first.items() if FAILED_IN in _properties(message)}
-    policies = room.store.read(lambda tx: tx.policies.all())
-    names |= {policies.get(queue.name, NO_POLICY).dead_letters_of(queue.name) for queue in seen.queues}
+    names = {*seen.errors, *dead_letters(room, seen, first)}
     for queue in seen.queues:
         is_asked = only in (None, queue.name)
-        if is_asked and queue.waiting and (queue.name in names or queue.name in seen.errors):
+        if is_asked and queue.waiting and queue.name in names:
             waiting = room.queues.peek(queue.name, limit=FAILURES_SHOWN_MAX, after=after)
             rows += [failed for message in waiting if (failed := failed_of(message)) is not None]
             if waiting.next is not None:
