@@ -198,9 +198,9 @@ class Visit:
         if undo is None:
             return None
         places = list(undo.places.items())[:UNDO_LOOKS_MAX]
-        return undo if all(self._is_at(key, place) for key, place in places) else None
+        return undo if all(self.is_at(key, place) for key, place in places) else None
 
-    def _is_at(self, key: str, place: str) -> bool:
+    def is_at(self, key: str, place: str) -> bool:
         """Whether a message is known to be at a place."""
         try:
             return self.room.journal.locate(key) == place

@@ -140,6 +140,30 @@ def test_what_a_procedure_could_not_do_is_a_failure_too(shop: Served, operator: 
     assert failures(room) == []
 
 
+def test_a_form_is_written_on_where_it_is(shop: Served, operator: Browser, tmp_path: Path) -> None:
+    """At hand, in the mailbox, or at another station."""
+    room = shop.room
+    fail_at_ann(room, tmp_path)
+    ann, ben = (room.stations.admitted(name) for name in ("Ann", "Ben"))
+    key = ben.create("REPAIR", No=12, Way="Nowhere")
+    ben.ship(key, "Ann")
+    room.run(until_idle=True)
+    (mine,) = [error.key for error in room.stations.procedure_errors() if error.messages == (key,)]
+
+    def links() -> list[tuple[str, str]]:
+        page = operator.get(f"/failures?key={mine}").text
+        return re.findall(r'<a class="end" href="/web([^"]*)">([^<]*)<', page)
+
+    assert links() == [(f"/desk/Ann?mail={key}", "Get it first")]
+    desk = operator.get(links()[0][0])
+    assert f'<input type="hidden" name="key" value="{key}"><button class="main" name="do" value="get"' in desk.text
+    ann.get(keys=[key])
+    assert links() == [(f"/desk/Ann/forms/{key}", "Write on it")]
+    assert operator.get(links()[0][0]).status_code == 200
+    ann.ship(key, "Ben")
+    assert links() == []
+
+
 def test_a_failure_is_found_edited_tried_and_sent_again_once(shop: Served, operator: Browser) -> None:
     room = shop.room
     keys = fail(room, "many", "few", "1.5")

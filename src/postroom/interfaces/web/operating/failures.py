@@ -36,6 +36,7 @@ from postroom.model.progress import OnProgress
 from postroom.model.xml import parse_xml
 from postroom.room import Postroom
 from postroom.rules.entries import settable
+from postroom.stations.places.names import mailbox
 from postroom.stations.procedures.errors import DOSSIER
 from postroom.stations.procedures.inspection import ProcedureFailed
 from postroom.store.kernel.deliveries import FAILED_IN, FAILED_WHY, FAILURE
@@ -217,7 +218,8 @@ def _context(visit: Visit, tried: Mapping[str, Any] | None) -> Mapping[str, Any]
         "after": keys[at + 1] if at + 1 < len(keys) else None,
         "input": _input(visit, failed) if failed is not None and is_sent else None,
         "lines": [] if failed is None else _lines(visit, failed),
-        "may": failed is not None and _may(visit, failed),
+        "may": (may := failed is not None and _may(visit, failed)),
+        "forms": _forms(visit, failed) if failed is not None and may else {},
         "tried": tried,
         "asking": asking if not is_over else None,
         "all": asking.result() if asking is not None and is_over else None,
@@ -298,6 +300,17 @@ def _lines(visit: Visit, failed: Failed) -> list[tuple[int, str, bool]]:
                 for index, line in enumerate(str(body["text"]).splitlines())
             ]
     return []
+
+
+def _forms(visit: Visit, failed: Failed) -> dict[str, tuple[str, str]]:
+    """By form with which a procedure has failed, what can be done with it at the station: a link, and its address."""
+    station, links = failed.queue, {}
+    for key in failed.forms or ():
+        if visit.is_at(key, station):
+            links[key] = "Write on it", visit.address("/desk/{station}/forms/{key}", {"station": station, "key": key})
+        elif visit.is_at(key, mailbox(station)):
+            links[key] = "Get it first", visit.address("/desk/{station}", {"station": station}, mail=key)
+    return links
 
 
 def _may(visit: Visit, failed: Failed) -> bool:
