@@ -120,6 +120,7 @@
     ├── ServerError
     │   ├── AnswerLost             answer-lost         (happened: unknown)
     │   ├── ClientSlow             client-slow
+    │   ├── EntryInvalid           entry-invalid
     │   ├── MethodUnknown          method-unknown
     │   ├── NotRemote              not-remote
     │   ├── RequestHeadTooLarge    request-head-too-large
@@ -267,6 +268,7 @@ from postroom.errors.root import (
 from postroom.errors.servers import (
     AnswerLost,
     ClientSlow,
+    EntryInvalid,
     MethodUnknown,
     NotRemote,
     RequestHeadTooLarge,
@@ -388,6 +390,7 @@ __all__ = [
     "EngineError",
     "EntityExists",
     "EntityUnknown",
+    "EntryInvalid",
     "EntryRefused",
     "EventInvalid",
     "EventRefused",

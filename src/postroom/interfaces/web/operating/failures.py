@@ -17,10 +17,10 @@ from typing import Any
 
 from postroom.engine.steps.failures import initial_of
 from postroom.errors import (
+    EntryInvalid,
     MessageGone,
     MessageUnknown,
     PostroomError,
-    RequestInvalid,
     StoreError,
 )
 from postroom.interfaces.web.asking import Asking
@@ -271,7 +271,7 @@ def _draft_of(room: Postroom, failed: Failed) -> Draft:
 def _again(room: Postroom, queue: str, message: Message) -> Draft:
     """A message as its sender would send it, without computed and system properties, which are set again."""
     if message.corrupt:
-        raise RequestInvalid(where="key", why=f"message {message.key} is damaged, and cannot be sent again")
+        raise EntryInvalid(where="key", why=f"message {message.key} is damaged, and cannot be sent again")
     properties = {name: value for name, value in message.properties.items() if name not in FAILURE}
 
     def work(tx: Transaction) -> Mapping[str, Any]:
@@ -341,7 +341,7 @@ def _effects(visit: Visit) -> list[Any]:
 def _found(visit: Visit) -> Failed:
     failed = failed_of(visit.room.journal.show(visit.needed("key")))
     if failed is None:
-        raise RequestInvalid(where="key", why="it is no error message and no dead letter")
+        raise EntryInvalid(where="key", why="it is no error message and no dead letter")
     return failed
 
 
@@ -476,7 +476,7 @@ def _tried_before(visit: Visit) -> tuple[TryAll, TriedAll]:
         edit, tried = asking.about, asking.result()
         if (edit.find, edit.put) == (visit.form.get("find", ""), visit.form.get("put", "")):
             return edit, tried
-    raise RequestInvalid(where="asked", why="all are sent again after a dry run with the same edit")
+    raise EntryInvalid(where="asked", why="all are sent again after a dry run with the same edit")
 
 
 def stop(visit: Visit) -> Goto:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from postroom.errors import PostroomError, QueueNotSingle, QueueOwned, RequestInvalid
+from postroom.errors import EntryInvalid, PostroomError, QueueNotSingle, QueueOwned
 from postroom.interfaces.web.operating.body_view import property_text
 from postroom.interfaces.web.page import Goto, Page, Undo
 from postroom.interfaces.web.rendering import counted, listed
@@ -189,7 +189,7 @@ def _properties(text: str) -> dict[str, Any] | None:
     for line in filter(str.strip, text.splitlines()):
         name, colon, value = line.partition(":")
         if not colon or not name.strip():
-            raise RequestInvalid(where="properties", why="one to a line, with a colon between name and value")
+            raise EntryInvalid(where="properties", why="one to a line, with a colon between name and value")
         try:
             known = parse_json(value.strip())
         except PostroomError:
@@ -252,7 +252,7 @@ def _changes(visit: Visit, known: Policy) -> Iterator[tuple[str, Any]]:
         try:
             yield name, None if not value.strip() else kind(value.strip()) if isinstance(kind, type) else value.strip()
         except ValueError:
-            raise RequestInvalid(where=name, why="a number is expected") from None
+            raise EntryInvalid(where=name, why="a number is expected") from None
 
 
 PAGE = Page(
