@@ -64,6 +64,18 @@ def test_a_narrow_date_is_picked_by_keys_and_the_page_goes_on(receipts: str, pag
     expect(page.get_by_label("Paid on:")).to_have_value("2026-11-17")
 
 
+def test_ctrl_enter_saves_also_when_no_blank_has_the_focus(receipts: str, page: Page) -> None:
+    page.goto(f"{receipts}/new/RECEIPT")
+    page.get_by_label("Said:").fill("thanks")
+    page.get_by_label("Said:").blur()
+    expect(page.locator("body")).to_be_focused()
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url("**/forms/**")
+    page.locator("main").focus()
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("Saved 0 fields.")).to_be_visible()
+
+
 #: The box of a blank, and whether it shows all that is in it.
 BLANK = """(blank) => {
   const { width, height, bottom } = blank.getBoundingClientRect();

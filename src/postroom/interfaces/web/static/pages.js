@@ -212,7 +212,8 @@
   const writes = (element) => element.closest("input, textarea, select, [contenteditable]");
   document.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
-      const form = event.target.closest("form"), main = form && $("button.main", form);
+      const form = event.target.closest("form");
+      const main = form ? $("button.main", form) : $("[data-ctrl-enter]");  // the one that says so, wherever the focus is
       if (main) { event.preventDefault(); main.click(); }
       return;
     }
