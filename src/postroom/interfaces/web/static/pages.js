@@ -140,6 +140,12 @@
     });
   });
 
+  // --- a query that was changed is not the one that was asked ---
+  $$("form[data-asks]").forEach((form) => form.addEventListener("input", () => {
+    const isChanged = [...form.elements].some((each) => /^(radio|checkbox)$/.test(each.type) ? each.checked !== each.defaultChecked : each.value !== (each.defaultValue ?? each.value));
+    $("[data-says-changed]", form).hidden = !isChanged;
+  }));
+
   // --- drafts: what is typed is kept here until it is saved ---
   const drafted = $("form[data-draft]");
   if (drafted) {

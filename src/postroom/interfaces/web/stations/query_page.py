@@ -103,6 +103,7 @@ def _context(visit: Visit, is_asked: bool) -> dict[str, Any] | Goto:
         "grid": drawn,
         "errors": drawn.errors,
         "reads": reads,
+        "was_asked": asking is not None,
         "scopes": SCOPES,
         "scope": _given(visit).get("scope", "local"),
         "wrong_where": None,
