@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import postroom
-from postroom.errors import ArgumentInvalid, NotAllowed, PasswordNeeded, PrincipalRefused
+from postroom.errors import ArgumentInvalid, NotAllowed, PasswordNeeded, PrincipalInUse, PrincipalRefused
 from postroom.room import Postroom
 
 
@@ -26,6 +26,18 @@ def test_a_name_needs_its_password_when_it_is_registered(small: Postroom) -> Non
     assert small.client("op", "pw").name == "op"
     small.flows.remove_principal("op")
     assert small.client("op").by.proven is False
+
+
+def test_the_login_of_a_station_is_not_removed_before_the_station(small: Postroom) -> None:
+    small.stations.add("Ann", "pw")
+    small.flows.add_principal("ann", "pw")
+    with pytest.raises(PrincipalInUse, match="it is the login of the station Ann on node control"):
+        small.flows.remove_principal("Ann")
+    assert small.station("Ann", "pw").inventory() == []
+    small.flows.remove_principal("ann")
+    small.stations.remove("Ann")
+    small.flows.remove_principal("Ann")
+    assert small.flows.principals() == []
 
 
 def test_a_password_is_changed_with_the_old_one_or_by_an_operator(small: Postroom) -> None:

@@ -44,6 +44,7 @@
     │   └── XmlMalformed           xml-malformed
     ├── PrincipalError
     │   ├── NotAllowed             not-allowed
+    │   ├── PrincipalInUse         principal-in-use
     │   ├── PrincipalRefused       principal-refused
     │   ├── RightMissing           right-missing
     │   └── TokenRefused           token-refused
@@ -119,6 +120,7 @@
     ├── ServerError
     │   ├── AnswerLost             answer-lost         (happened: unknown)
     │   ├── ClientSlow             client-slow
+    │   ├── EntryInvalid           entry-invalid
     │   ├── MethodUnknown          method-unknown
     │   ├── NotRemote              not-remote
     │   ├── RequestHeadTooLarge    request-head-too-large
@@ -236,6 +238,7 @@ from postroom.errors.messages import (
     MessageUnsound,
     NotAllowed,
     PrincipalError,
+    PrincipalInUse,
     PrincipalRefused,
     RedriveRefused,
     RightMissing,
@@ -265,6 +268,7 @@ from postroom.errors.root import (
 from postroom.errors.servers import (
     AnswerLost,
     ClientSlow,
+    EntryInvalid,
     MethodUnknown,
     NotRemote,
     RequestHeadTooLarge,
@@ -386,6 +390,7 @@ __all__ = [
     "EngineError",
     "EntityExists",
     "EntityUnknown",
+    "EntryInvalid",
     "EntryRefused",
     "EventInvalid",
     "EventRefused",
@@ -443,6 +448,7 @@ __all__ = [
     "PasswordWrong",
     "PostroomError",
     "PrincipalError",
+    "PrincipalInUse",
     "PrincipalRefused",
     "ProgramInvalid",
     "PropertyInvalid",

@@ -15,6 +15,12 @@ class NotAllowed(PrincipalError):
     advice = "Ask someone who has the permission, or change the `allow` statements of its flow."
 
 
+class PrincipalInUse(PrincipalError):
+    code = "principal-in-use"
+    template = "{principal} is not removed: it is the login of the station {principal} on node {node}"
+    advice = "Remove the station first: `postroom station remove NAME`. `postroom user list` has the other names."
+
+
 class PrincipalRefused(PrincipalError):
     code = "principal-refused"
     template = "{principal}: {why}"

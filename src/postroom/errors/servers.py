@@ -27,6 +27,14 @@ class ClientSlow(ServerError):
     advice = "Read faster, send heart-beats in time, or ask for fewer messages with `prefetch-count`."
 
 
+class EntryInvalid(ServerError):
+    """What someone has entered on a page, or left out."""
+
+    code = "entry-invalid"
+    template = "{where}: {why}"
+    advice = "Correct it on the page, and press the button again."
+
+
 class MethodUnknown(ServerError):
     code = "method-unknown"
     template = "{method} is not possible at {path}; possible: {allowed}"

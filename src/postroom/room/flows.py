@@ -74,11 +74,14 @@ class RoomFlows(RoomPart):
         return self._parts.registry.add(name, password, old=old, replace=replace)
 
     def remove_principal(self, name: str) -> None:
-        """Remove a name and its password. Definitions that it has loaded through a server stop acting."""
-        if self._parts.registry.knows(name):
-            from postroom.room.reach import withdraw_all  # it knows every language
+        """Remove a name and its password. Definitions that it has loaded through a server stop acting.
 
-            withdraw_all(self._parts, name)
+        The name of a station stays: without its password nothing could be done there.
+        """
+        from postroom.room.reach import withdraw_all  # it knows every language
+
+        self._parts.registry.check_removable(name)
+        withdraw_all(self._parts, name)
         self._parts.registry.remove(name)
 
     def principals(self) -> list[str]:

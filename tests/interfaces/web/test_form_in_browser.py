@@ -64,6 +64,32 @@ def test_a_narrow_date_is_picked_by_keys_and_the_page_goes_on(receipts: str, pag
     expect(page.get_by_label("Paid on:")).to_have_value("2026-11-17")
 
 
+def test_ctrl_enter_saves_also_when_no_blank_has_the_focus(receipts: str, page: Page) -> None:
+    page.goto(f"{receipts}/new/RECEIPT")
+    page.get_by_label("Said:").fill("thanks")
+    page.get_by_label("Said:").blur()
+    expect(page.locator("body")).to_be_focused()
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url("**/forms/**")
+    page.locator("main").focus()
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("Saved 0 fields.")).to_be_visible()
+
+
+def test_a_condition_that_is_typed_is_not_asked_yet(stage: Served, page: Page) -> None:
+    page.goto(f"{stage.url}/web/desk/Director/query/CLAIM")
+    changed = page.get_by_text("What the form says now is not asked yet.")
+    page.get_by_role("button", name="Find", exact=False).first.click()
+    expect(page.get_by_role("heading", name="Last asked")).to_be_visible()
+    expect(changed).to_be_hidden()
+    page.get_by_label("Amount:").fill(">5")
+    expect(changed).to_be_visible()
+    page.get_by_label("Amount:").fill("")
+    expect(changed).to_be_hidden()
+    page.get_by_role("radio", name="Everywhere").check()
+    expect(changed).to_be_visible()
+
+
 #: The box of a blank, and whether it shows all that is in it.
 BLANK = """(blank) => {
   const { width, height, bottom } = blank.getBoundingClientRect();

@@ -12,6 +12,7 @@ from tests.interfaces.http.conftest import Served, serving
 from tests.interfaces.web.conftest import PASSWORD, Browser, browser, open_office, taken_back, way_back
 
 from postroom.interfaces.web.registry import PAGES
+from postroom.interfaces.web.rendering import counted
 from postroom.limits import LOGIN_TRIES
 from postroom.room import Postroom
 
@@ -147,7 +148,11 @@ def test_a_password_that_is_wrong_is_said_to_be_and_no_more(office: Served, stra
 def test_whoever_guesses_is_told_when_to_come_again(office: Served, stranger: Browser) -> None:
     tried = [stranger.sign_in("guessed", "wrong") for _ in range(LOGIN_TRIES + 1)]
     assert [answer.status_code for answer in tried] == [403] * LOGIN_TRIES + [429]
-    assert int(tried[-1].headers["retry-after"]) >= 1
+    seconds = int(tried[-1].headers["retry-after"])
+    assert seconds >= 1
+    assert f"wait {counted(seconds, 'second')}, then try again." in tried[-1].text
+    assert 'name="password"' in tried[-1].text  # and can do so there
+    assert 'value="guessed"' in tried[-1].text
     assert tried[-1].headers["content-type"].startswith("text/html")
 
 

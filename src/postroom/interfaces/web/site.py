@@ -24,7 +24,7 @@ from postroom.interfaces.web.headers import check_origin, headers
 from postroom.interfaces.web.operating.history import Counting
 from postroom.interfaces.web.page import Again, File, Goto, Notice, Page
 from postroom.interfaces.web.registry import PAGES
-from postroom.interfaces.web.rendering import MEDIA_TYPES, STATIC, rendered, static_address
+from postroom.interfaces.web.rendering import MEDIA_TYPES, STATIC, counted, rendered, static_address
 from postroom.interfaces.web.visit import THEMES, Asked, Scope, Visit
 from postroom.limits import NOTICES_MAX, PAGE_BYTES_MAX
 from postroom.room import Postroom
@@ -126,11 +126,12 @@ class Site:
             async with self._sessions.at_once:
                 begin = partial(self._sessions.begin, name, fields.get("password", ""), asked.address)
                 session: str = await self._inside(begin)
-        except PrincipalRefused:
-            log.warning("refused sign-in of %s from %s", ascii(name)[:60], asked.address)
-            wrong = "The name or the password is wrong."
+        except (PrincipalRefused, TooManyRequests) as refused:
+            log.warning("refused sign-in of %s from %s: %s", ascii(name)[:60], asked.address, refused.code)
+            more = [problems.retry_after(refused)] if isinstance(refused, TooManyRequests) else []
+            wrong = _why_not_signed_in(refused)
             body = await self._inside(partial(_signing_in, asked, name, wrong, fields.get("to")))
-            await _answer(send, 403, body, headers(_HTML, is_safe=asked.is_safe))
+            await _answer(send, problems.status_of(type(refused)), body, headers(_HTML, *more, is_safe=asked.is_safe))
             return
         await _redirect(send, asked.back(fields.get("to", "")), sessions.session_cookie(session, asked.is_safe))
 
@@ -249,6 +250,14 @@ def _signing_in(asked: Asked, name: str | None, problem: str | None, to: str | N
     """The sign-in page; ``to`` is opened afterwards."""
     context = _frame(asked.base, asked.theme) | {"visit": None, "name": name or "", "refusal": problem, "to": to or ""}
     return rendered("sign-in.html", context)
+
+
+def _why_not_signed_in(refused: PrincipalRefused | TooManyRequests) -> str:
+    """What the sign-in page says: nothing of whether there is such a user."""
+    if isinstance(refused, PrincipalRefused):
+        return "The name or the password is wrong."
+    seconds = int(problems.retry_after(refused)[1])
+    return f"There were too many attempts: wait {counted(seconds, 'second')}, then try again."
 
 
 # --- answers ---

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from postroom.errors import MessageGone, MessageUnknown, NodeDown, PostroomError, RequestInvalid
+from postroom.errors import EntryInvalid, MessageGone, MessageUnknown, NodeDown, PostroomError
 from postroom.interfaces.http.access import Caller, Callers
 from postroom.interfaces.http.contract.operation import Need
 from postroom.interfaces.http.handling import requests
@@ -111,18 +111,18 @@ class Visit:
         """All submitted values of a name."""
         return [value for key, value in self.said if key == name]
 
-    def needed(self, name: str) -> str:
-        """A required field."""
+    def needed(self, name: str, label: str | None = None) -> str:
+        """A required field; its label is for the error."""
         value = self.form.get(name, "").strip()
         if not value:
-            raise RequestInvalid(where=name, why="it is missing")
+            raise EntryInvalid(where=label or name, why="it is missing")
         return value
 
-    def number(self, name: str, usual: int, most: int) -> int:
-        """An integer of the form or the query."""
+    def number(self, name: str, usual: int, most: int, label: str | None = None) -> int:
+        """An integer of the form or the query; its label is for the error."""
         text = self.form.get(name, self.query.get(name, "")).strip() or str(usual)
         if not (text.isascii() and text.isdigit() and 0 < len(text) < 10 and 1 <= int(text) <= most):
-            raise RequestInvalid(where=name, why=f"a whole number from 1 to {most} is expected")
+            raise EntryInvalid(where=label or name, why=f"a whole number from 1 to {most} is expected")
         return int(text)
 
     # --- what takes long ---
@@ -198,9 +198,9 @@ class Visit:
         if undo is None:
             return None
         places = list(undo.places.items())[:UNDO_LOOKS_MAX]
-        return undo if all(self._is_at(key, place) for key, place in places) else None
+        return undo if all(self.is_at(key, place) for key, place in places) else None
 
-    def _is_at(self, key: str, place: str) -> bool:
+    def is_at(self, key: str, place: str) -> bool:
         """Whether a message is known to be at a place."""
         try:
             return self.room.journal.locate(key) == place

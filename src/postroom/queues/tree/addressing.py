@@ -96,7 +96,12 @@ def holdable(tx: Transaction, target: Queue, names: Names) -> Queue:
     Queues of spheres are allowed: a hold keeps spheres from starting, or from being undone.
     """
     queue = _present(tx, target, names)
-    return queue if queue.kind in (STATE, UNDO) else unowned(queue)
+    return queue if may_be_held(queue) else unowned(queue)
+
+
+def may_be_held(queue: Queue) -> bool:
+    """Whether a queue is its own, or one of spheres."""
+    return queue.kind not in OWNED or queue.kind in (STATE, UNDO)
 
 
 def _present(tx: Transaction, target: Queue, names: Names) -> Queue:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from hashlib import blake2b
 from hmac import compare_digest
 
-from postroom.errors import ArgumentInvalid, PasswordNeeded, PrincipalRefused, StoreError
+from postroom.errors import ArgumentInvalid, PasswordNeeded, PrincipalInUse, PrincipalRefused, StoreError
 from postroom.limits import ACTOR_CHARS_MAX, LOGIN_SECONDS, SECRET_CHARS_MAX
 from postroom.model.body import is_text
 from postroom.model.moment import in_microseconds
@@ -59,10 +59,14 @@ class Registry:
             raise ArgumentInvalid(argument="password", why=f"1 to {SECRET_CHARS_MAX} characters of text")
         return hash_password(password)
 
+    def check_removable(self, name: str) -> None:
+        """Raise unless the principal is registered and is not the login of a station."""
+        self._store.read(lambda tx: _check_removable(tx, name))
+
     def remove(self, name: str) -> None:
         def work(tx: Transaction) -> None:
-            if tx.principals.secret(KIND, name) is None:
-                raise PrincipalRefused(principal=name, why="there is no such principal")
+            tx.nodes.lock()  # no station of this name is added meanwhile
+            _check_removable(tx, name)
             tx.principals.remove(KIND, name)
             tx.access.forget(name)
             tx.wake()
@@ -147,6 +151,14 @@ class Registry:
             return compare_digest(digest, _digest(shown, known)) and int(expires) >= tx.now
 
         return is_text(name + token) and self._store.read(work)
+
+
+def _check_removable(tx: Transaction, name: str) -> None:
+    if not is_text(name) or tx.principals.secret(KIND, name) is None:
+        raise PrincipalRefused(principal=name, why="there is no such principal")
+    node = tx.nodes.home(name)
+    if node is not None:
+        raise PrincipalInUse(principal=name, node=node)
 
 
 def check_actor(argument: str, name: str) -> None:

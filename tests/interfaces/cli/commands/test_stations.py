@@ -289,6 +289,7 @@ def test_a_message_is_shipped_seen_in_the_mailbox_and_got(office: Run) -> None:
     )
     assert office("ship", keys[1]).code == 2
     assert office("station", "remove", "Simon").err.startswith("postroom: station-in-use:")
+    assert office("user", "remove", "Simon").err.startswith("postroom: principal-in-use: Simon is not removed: it is")
     assert office("node", "remove", "north").err.startswith("postroom: station-in-use:")
 
 

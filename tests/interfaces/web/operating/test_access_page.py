@@ -59,6 +59,22 @@ def test_a_user_is_added_gets_another_password_and_is_removed(shop: Served, oper
     there.client.close()
 
 
+def test_the_login_of_a_station_is_no_user_and_stays(shop: Served, operator: Browser) -> None:
+    shop.room.stations.add("Nobody", "its own")
+    text = operator.get("/access").text
+    users, stations = text.partition(">Users")[2].partition(">Schedules")[0].split(">Stations")
+    assert "<span>nobody</span>" in users
+    assert "<span>Nobody</span>" not in users
+    assert "<span>Nobody</span>" in stations
+    refused = operator.post("/access", do="remove-user", name="Nobody")
+    assert refused.status_code == 409
+    assert "it is the login of the station Nobody on node control" in refused.text
+    assert "Nobody" in shop.room.flows.principals()
+    assert "nobody was removed." in operator.post("/access", do="remove-user", name="nobody").text
+    shop.room.stations.remove("Nobody")
+    assert "Nobody was removed." in operator.post("/access", do="remove-user", name="Nobody").text
+
+
 def test_a_schedule_is_added(shop: Served, operator: Browser) -> None:
     fields = {"name": "tide", "cron": "0 7 * * 1-5", "queue": "answers", "body": "<go/>", "zone": "Europe/Rome"}
     assert "tide is sent next at" in operator.post("/access", do="schedule", **fields).text

@@ -104,16 +104,22 @@ SEND_OFF = """procedure send_off at Ann
 """
 
 
-def test_what_a_procedure_could_not_do_is_a_failure_too(shop: Served, operator: Browser, tmp_path: Path) -> None:
-    room = shop.room
+def fail_at_ann(room: Postroom, folder: Path) -> str:
+    """A procedure at Ann fails with a form; returns the key of the form."""
     for name in ("Ann", "Ben"):
         room.stations.add(name, PASSWORD)
     for name, text in (("repair.form", REPAIR), ("send_off.form", SEND_OFF)):
-        (tmp_path / name).write_text(text)
-        room.load(tmp_path / name)
+        (folder / name).write_text(text)
+        room.load(folder / name)
     room.stations.enable_procedure("send_off")
     key = room.stations.admitted("Ann").create("REPAIR", No=11, Way="Nowhere")
     room.run(until_idle=True)
+    return key
+
+
+def test_what_a_procedure_could_not_do_is_a_failure_too(shop: Served, operator: Browser, tmp_path: Path) -> None:
+    room = shop.room
+    key = fail_at_ann(room, tmp_path)
     (error,) = room.stations.procedure_errors()
     assert (error.station, error.procedure, error.messages) == ("Ann", "send_off", (key,))
     (failed,) = failures(room)
@@ -132,6 +138,30 @@ def test_what_a_procedure_could_not_do_is_a_failure_too(shop: Served, operator: 
     assert [item.image.key for item in room.stations.admitted("Ben").inventory(mail=True)] == [key]
     assert "out of the dossier" in operator.post("/failures", do="done", key=error.key, station="Ann").text
     assert failures(room) == []
+
+
+def test_a_form_is_written_on_where_it_is(shop: Served, operator: Browser, tmp_path: Path) -> None:
+    """At hand, in the mailbox, or at another station."""
+    room = shop.room
+    fail_at_ann(room, tmp_path)
+    ann, ben = (room.stations.admitted(name) for name in ("Ann", "Ben"))
+    key = ben.create("REPAIR", No=12, Way="Nowhere")
+    ben.ship(key, "Ann")
+    room.run(until_idle=True)
+    (mine,) = [error.key for error in room.stations.procedure_errors() if error.messages == (key,)]
+
+    def links() -> list[tuple[str, str]]:
+        page = operator.get(f"/failures?key={mine}").text
+        return re.findall(r'<a class="end" href="/web([^"]*)">([^<]*)<', page)
+
+    assert links() == [(f"/desk/Ann?mail={key}", "Get it first")]
+    desk = operator.get(links()[0][0])
+    assert f'<input type="hidden" name="key" value="{key}"><button class="main" name="do" value="get"' in desk.text
+    ann.get(keys=[key])
+    assert links() == [(f"/desk/Ann/forms/{key}", "Write on it")]
+    assert operator.get(links()[0][0]).status_code == 200
+    ann.ship(key, "Ben")
+    assert links() == []
 
 
 def test_a_failure_is_found_edited_tried_and_sent_again_once(shop: Served, operator: Browser) -> None:

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from tests.interfaces.http.conftest import Served, serving
 from tests.interfaces.web.conftest import PASSWORD, Browser, browser, fail
+from tests.interfaces.web.operating.test_failures import fail_at_ann
 
 import postroom
+from postroom.interfaces.web.operating.failures import failures
 from postroom.interfaces.web.operating.history import counts, history_of
 from postroom.interfaces.web.operating.overview import picture
 
@@ -38,6 +40,24 @@ def test_dead_letters_wait_for_a_person(shop: Served, operator: Browser) -> None
     (leased,) = shop.room.consumers.receive_many("work", count=1, lease=60)
     dead = leased.fail("no paper")
     assert f"{dead} has 1 dead letter." in operator.get("/overview").text
+
+
+def test_whatever_the_page_of_failures_lists_is_counted(shop: Served, operator: Browser, tmp_path: Path) -> None:
+    room = shop.room
+    assert 'Errors <span class="number">0</span>' in operator.get("/overview").text
+    fail(room, "many")
+    fail_at_ann(room, tmp_path)
+    room.queues.create("work")
+    room.consumers.set_policy("work", attempts=1, dead_letters="morgue")
+    room.send("work", "x")
+    room.consumers.receive_many("work", count=1, lease=60)[0].fail("no paper")
+    room.consumers.set_policy("work", dead_letters="elsewhere")  # what came before is a dead letter still
+    text = operator.get("/overview").text
+    assert len(failures(room)) == 3
+    assert 'Errors <span class="number">3</span>' in text
+    assert 'Waits for a person <span class="number">3</span>' in text
+    for said in ("errors has 1 error message.", "morgue has 1 dead letter.", "Ann has 1 error of procedures."):
+        assert said in text
 
 
 def test_the_overview_shows_what_waits_and_where(shop: Served, operator: Browser, tmp_path: Path) -> None:

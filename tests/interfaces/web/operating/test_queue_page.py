@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from pathlib import Path
 
 import pytest
 from tests.interfaces.http.conftest import Served
 from tests.interfaces.web.conftest import PASSWORD, Browser, browser
+from tests.interfaces.web.operating.test_overview import TREE
 from tests.interfaces.web.stations.test_desk import PAYLOADS, Shape
 
 from postroom.interfaces.web.operating.queue_page import FIELDS
@@ -19,6 +21,31 @@ def following(there: Browser, text: str, label: str = "The next ones") -> str:
     link = re.search(f'href="([^"]+)">{label}</a>', text)
     assert link is not None
     return there.client.get(there.url + unescape(link[1])).text
+
+
+def test_a_button_that_is_always_refused_is_not_there(shop: Served, operator: Browser, tmp_path: Path) -> None:
+    """Only a station changes its queues, and a message is sent to a queue, not to a level."""
+    (tmp_path / "tree.qdl").write_text(TREE)
+    shop.room.load(tmp_path / "tree.qdl")
+    shop.room.stations.add("Ann", PASSWORD)
+    (tmp_path / "note.form").write_text("type NOTE\n| KEY: ______ |\nfield KEY key automatic\n")
+    shop.room.load(tmp_path / "note.form")
+    ann = shop.room.stations.admitted("Ann")
+    ann.ship(ann.create("NOTE"), "Ann")
+    everything = ["send", "hold", "policy"]
+    for queue, there in (
+        ("answers", everything),
+        ("CLAIMS/NORTH", everything),
+        ("CLAIMS", ["hold"]),
+        ("mailbox:Ann", []),
+        ("station:Ann", []),
+    ):
+        page = operator.get(f"/queues/{queue}").text
+        assert [part for part in everything if f'id="{part}"' in page] == there, queue
+        sent = operator.post(f"/queues/{queue}", do="send", body="x")
+        assert (sent.status_code == 200) is ("send" in there)
+        changed = operator.post(f"/queues/{queue}", do="policy", attempts="3")
+        assert (changed.status_code == 200) is ("policy" in there)
 
 
 def test_a_property_is_found_as_it_was_written(shop: Served, operator: Browser) -> None:

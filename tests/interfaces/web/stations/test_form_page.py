@@ -7,6 +7,9 @@ import re
 from tests.interfaces.http.conftest import Served
 from tests.interfaces.web.conftest import Browser
 
+from postroom.errors import EntryInvalid
+from postroom.limits import COPIES_MAX
+
 
 def seen(text: str) -> str:
     found = re.search(r'name="seen" value="(\w+)"', text)
@@ -74,8 +77,12 @@ def test_copies_shipping_and_dossiers(office: Served, clerk: Browser) -> None:
     key = make(office)
     path = f"/desk/Ann/forms/{key}"
     assert clerk.post(path, do="copy", count=3).text.count("Made 0") == 1
-    for wrong in ("0", "-1", "x", "1000000000", ""):
-        assert clerk.post(path, do="copy", count=wrong).status_code in (200, 400)
+    for wrong in ("0", "-1", "x", "1000000000", "1e3"):
+        refused = clerk.post(path, do="copy", count=wrong)
+        assert refused.status_code == 400
+        told = EntryInvalid(where="Copies", why=f"a whole number from 1 to {COPIES_MAX} is expected")
+        assert str(told) in refused.text
+        assert told.advice in refused.text
     assert "Put into urgent." in clerk.post(path, do="dossier", dossier="urgent").text
     assert "It is in urgent already." in clerk.post(path, do="dossier", dossier="urgent").text
     refused = clerk.post(path, do="ship", to="Bem")

@@ -37,7 +37,21 @@ def test_conditions_are_read_back_and_their_errors_stand_at_their_fields(office:
     assert 'aria-invalid="true"' in wrong
     assert "nothing is asked yet" in wrong
     assert "Found <span" not in wrong
+    assert "A condition cannot be read." in wrong
+    assert "all of them" not in wrong
     assert clerk.get(f"{QUERY}?find=1&scope=elsewhere").status_code == 400
+
+
+def test_what_was_not_asked_does_not_read_as_all(office: Served, clerk: Browser) -> None:
+    unasked = clerk.get(QUERY).text
+    assert "all of them" not in unasked
+    assert "When you press Find" in unasked
+    every = found(clerk, "scope=local").text
+    assert "<h2>Last asked</h2>" in every
+    assert "CLAIM, all of them." in every
+    written = clerk.get(f"{QUERY}?field:No=1").text
+    assert "<h2>Reads</h2>" in written
+    assert "CLAIM with <strong>No</strong>" in written
 
 
 def test_what_is_found_is_saved_as_a_table(office: Served, clerk: Browser) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 from secrets import randbelow
 from typing import Any
 
-from postroom.errors import RequestInvalid
+from postroom.errors import EntryInvalid
 from postroom.flows.graph.inspection import ArcShown, GraphShown
 from postroom.flows.language.definitions import EVERYONE
 from postroom.interfaces.web.page import Goto, Page, Undo
@@ -182,7 +182,7 @@ def _arc_said(visit: Visit) -> dict[str, Any]:
         "Merge": {},
     }
     if kind not in functions:
-        raise RequestInvalid(where="func", why=f"one of {', '.join(functions)}")
+        raise EntryInvalid(where="func", why=f"one of {', '.join(functions)}")
     names = {"arcName": visit.needed("arc"), "srcNode": visit.needed("source"), "destNode": visit.needed("target")}
     return {**names, "func": {kind: functions[kind]}}
 

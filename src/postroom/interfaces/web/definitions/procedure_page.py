@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from postroom.errors import DefinitionError, DefinitionUnknown, RequestInvalid
+from postroom.errors import DefinitionError, DefinitionUnknown, EntryInvalid
 from postroom.interfaces.web.definitions.procedure_sketches import (
     KINDS,
     ON_TEMPLATES,
@@ -117,7 +117,7 @@ def add(visit: Visit) -> Again:
     sketches = of_fields(visit.said)
     kind, of = visit.needed("add.kind"), visit.needed("add.of")
     if kind not in KINDS:
-        raise RequestInvalid(where="add.kind", why=f"one of {', '.join(KINDS)}")
+        raise EntryInvalid(where="add.kind", why=f"one of {', '.join(KINDS)}")
     name = visit.form.get("add.name", "").strip() or f"{kind}_{len(sketches.several) + 1}"
     sketches.several.append(Sketch(kind, name, of))
     return Again(_context(visit, sketches), 200)
@@ -139,7 +139,7 @@ def _wrong(visit: Visit, sketches: Sketches, draft: Draft) -> Again | None:
     try:
         problems = read(draft.text, FILE)
         if len(problems.procedures) != 1 or problems.count != 1:
-            raise RequestInvalid(where="procedure", why="it is the name of one procedure, and no more")
+            raise EntryInvalid(where="procedure", why="it is the name of one procedure, and no more")
         with written(visit.room, draft) as file:
             visit.room.definitions.check(file)
     except DefinitionError as error:
@@ -163,7 +163,7 @@ def stop(visit: Visit) -> Again:
     """Stop the dry run; the sketches stay."""
     asking = visit.askings.known(visit.user, visit.query.get("asked", ""))
     if asking is None or not isinstance(asking.about, ProcedureDraft):
-        raise RequestInvalid(where="asked", why="nothing is tried under this number any more")
+        raise EntryInvalid(where="asked", why="nothing is tried under this number any more")
     visit.askings.stop(visit.user, asking.id)
     return Again(_context(visit, of_procedure(read(asking.about.text, FILE).procedures[0])) | {"stopped": True}, 200)
 

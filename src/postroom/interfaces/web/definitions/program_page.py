@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from postroom.errors import DefinitionError, RequestInvalid, ResourceUnknown
+from postroom.errors import DefinitionError, EntryInvalid, ResourceUnknown
 from postroom.interfaces.http.contract.kinds import FILES
 from postroom.interfaces.web.asking import Asking
 from postroom.interfaces.web.definitions.source_view import pieces
@@ -241,7 +241,7 @@ def stop(visit: Visit) -> Again:
     """Stop the dry run; the text stays."""
     asking: Asking | None = visit.askings.known(visit.user, visit.query.get("asked", ""))
     if asking is None or not isinstance(asking.about, Draft):
-        raise RequestInvalid(where="asked", why="nothing is tried under this number any more")
+        raise EntryInvalid(where="asked", why="nothing is tried under this number any more")
     visit.askings.stop(visit.user, asking.id)
     return Again(_context(visit, asking.about) | {"stopped": True}, 200)
 

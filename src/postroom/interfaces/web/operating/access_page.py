@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from postroom.errors import RequestInvalid
+from postroom.errors import EntryInvalid
 from postroom.interfaces.web.page import Again, Goto, Page, Undo
 from postroom.interfaces.web.rendering import counted, moment
 from postroom.interfaces.web.visit import Visit
@@ -20,8 +20,11 @@ def show(visit: Visit) -> Mapping[str, Any]:
 
 
 def _context(visit: Visit, token: str | None) -> Mapping[str, Any]:
+    names, stations = visit.room.flows.principals(), visit.room.stations.all()
     return {
-        "users": visit.room.flows.principals(),
+        "names": names,
+        "users": [name for name in names if name not in stations],
+        "stations": [name for name in names if name in stations],
         "grants": visit.room.access.grants(),
         "tokens": visit.room.access.tokens(),
         "verbs": VERBS,
@@ -51,7 +54,7 @@ def create_token(visit: Visit) -> Again:
     """Create a token. It is shown once, in the response only, never in an address."""
     days = visit.form.get("days", "").strip()
     if days and not (days.isascii() and days.isdigit() and len(days) < 6):
-        raise RequestInvalid(where="days", why="a whole number of days is expected")
+        raise EntryInvalid(where="days", why="a whole number of days is expected")
     verbs = visit.form.get("verbs", "").split() or None
     token = visit.room.access.create_token(
         visit.needed("principal"), visit.needed("name"), verbs=verbs, days=int(days) if days else None
@@ -91,13 +94,13 @@ def remove_user(visit: Visit) -> Goto:
 def _password(visit: Visit) -> str:
     password = visit.form.get("password", "")
     if not password:
-        raise RequestInvalid(where="password", why="it is missing")
+        raise EntryInvalid(where="password", why="it is missing")
     return password
 
 
 def _known(visit: Visit, name: str) -> None:
     if name not in visit.room.flows.principals():
-        raise RequestInvalid(where="name", why=f"there is no user {name[:60]!r}")
+        raise EntryInvalid(where="name", why=f"there is no user {name[:60]!r}")
 
 
 def schedule(visit: Visit) -> Goto:

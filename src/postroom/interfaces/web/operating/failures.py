@@ -17,15 +17,15 @@ from typing import Any
 
 from postroom.engine.steps.failures import initial_of
 from postroom.errors import (
+    EntryInvalid,
     MessageGone,
     MessageUnknown,
     PostroomError,
-    RequestInvalid,
     StoreError,
 )
 from postroom.interfaces.web.asking import Asking
 from postroom.interfaces.web.operating import body_view
-from postroom.interfaces.web.operating.overview import oldest_messages, picture
+from postroom.interfaces.web.operating.overview import dead_letters, oldest_messages, picture
 from postroom.interfaces.web.page import Again, Goto, Page
 from postroom.interfaces.web.rendering import count, counted
 from postroom.interfaces.web.visit import Visit
@@ -36,10 +36,10 @@ from postroom.model.progress import OnProgress
 from postroom.model.xml import parse_xml
 from postroom.room import Postroom
 from postroom.rules.entries import settable
+from postroom.stations.places.names import mailbox
 from postroom.stations.procedures.errors import DOSSIER
 from postroom.stations.procedures.inspection import ProcedureFailed
 from postroom.store.kernel.deliveries import FAILED_IN, FAILED_WHY, FAILURE
-from postroom.store.kernel.policies import NO_POLICY
 from postroom.store.kernel.transaction import Transaction
 
 PATH = "/failures"
@@ -105,12 +105,10 @@ def found(room: Postroom, only: str | None = None, after: str | None = None) -> 
     rows: list[Failed] = []
     more: dict[str, tuple[int, str]] = {}
     first = oldest_messages(room, [queue.name for queue in seen.queues if queue.waiting])
-    names = {name for name, message in first.items() if FAILED_IN in _properties(message)}
-    policies = room.store.read(lambda tx: tx.policies.all())
-    names |= {policies.get(queue.name, NO_POLICY).dead_letters_of(queue.name) for queue in seen.queues}
+    names = {*seen.errors, *dead_letters(room, seen, first)}
     for queue in seen.queues:
         is_asked = only in (None, queue.name)
-        if is_asked and queue.waiting and (queue.name in names or queue.name in seen.errors):
+        if is_asked and queue.waiting and queue.name in names:
             waiting = room.queues.peek(queue.name, limit=FAILURES_SHOWN_MAX, after=after)
             rows += [failed for message in waiting if (failed := failed_of(message)) is not None]
             if waiting.next is not None:
@@ -220,7 +218,8 @@ def _context(visit: Visit, tried: Mapping[str, Any] | None) -> Mapping[str, Any]
         "after": keys[at + 1] if at + 1 < len(keys) else None,
         "input": _input(visit, failed) if failed is not None and is_sent else None,
         "lines": [] if failed is None else _lines(visit, failed),
-        "may": failed is not None and _may(visit, failed),
+        "may": (may := failed is not None and _may(visit, failed)),
+        "forms": _forms(visit, failed) if failed is not None and may else {},
         "tried": tried,
         "asking": asking if not is_over else None,
         "all": asking.result() if asking is not None and is_over else None,
@@ -272,7 +271,7 @@ def _draft_of(room: Postroom, failed: Failed) -> Draft:
 def _again(room: Postroom, queue: str, message: Message) -> Draft:
     """A message as its sender would send it, without computed and system properties, which are set again."""
     if message.corrupt:
-        raise RequestInvalid(where="key", why=f"message {message.key} is damaged, and cannot be sent again")
+        raise EntryInvalid(where="key", why=f"message {message.key} is damaged, and cannot be sent again")
     properties = {name: value for name, value in message.properties.items() if name not in FAILURE}
 
     def work(tx: Transaction) -> Mapping[str, Any]:
@@ -303,6 +302,17 @@ def _lines(visit: Visit, failed: Failed) -> list[tuple[int, str, bool]]:
     return []
 
 
+def _forms(visit: Visit, failed: Failed) -> dict[str, tuple[str, str]]:
+    """By form with which a procedure has failed, what can be done with it at the station: a link, and its address."""
+    station, links = failed.queue, {}
+    for key in failed.forms or ():
+        if visit.is_at(key, station):
+            links[key] = "Write on it", visit.address("/desk/{station}/forms/{key}", {"station": station, "key": key})
+        elif visit.is_at(key, mailbox(station)):
+            links[key] = "Get it first", visit.address("/desk/{station}", {"station": station}, mail=key)
+    return links
+
+
 def _may(visit: Visit, failed: Failed) -> bool:
     try:
         _require(visit, failed)
@@ -331,7 +341,7 @@ def _effects(visit: Visit) -> list[Any]:
 def _found(visit: Visit) -> Failed:
     failed = failed_of(visit.room.journal.show(visit.needed("key")))
     if failed is None:
-        raise RequestInvalid(where="key", why="it is no error message and no dead letter")
+        raise EntryInvalid(where="key", why="it is no error message and no dead letter")
     return failed
 
 
@@ -466,7 +476,7 @@ def _tried_before(visit: Visit) -> tuple[TryAll, TriedAll]:
         edit, tried = asking.about, asking.result()
         if (edit.find, edit.put) == (visit.form.get("find", ""), visit.form.get("put", "")):
             return edit, tried
-    raise RequestInvalid(where="asked", why="all are sent again after a dry run with the same edit")
+    raise EntryInvalid(where="asked", why="all are sent again after a dry run with the same edit")
 
 
 def stop(visit: Visit) -> Goto:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,7 +21,9 @@ from postroom.model.message import Message
 from postroom.model.place import DATABASE
 from postroom.room import Postroom
 from postroom.room.overview import Overview, QueueSeen
+from postroom.stations.procedures.inspection import ProcedureErrors
 from postroom.store.kernel.base import Store
+from postroom.store.kernel.deliveries import FAILED_IN
 from postroom.store.kernel.message_rows import State
 from postroom.store.kernel.policies import NO_POLICY
 from postroom.store.kernel.queues import MAILBOX
@@ -74,9 +77,8 @@ def show(visit: Visit) -> Mapping[str, Any]:
     kept = {name: [row for row in rows if _is_asked(row, tab, find)] for name, rows in groups.items()}
     every = "all" in visit.query
     chosen = {name: rows if every else rows[:DESK_ROWS] for name, rows in kept.items() if rows}
-    wanted = {name for rows in chosen.values() for row in rows for name in row.below or (row.name,)}
-    waiting = [queue.name for queue in seen.queues if queue.waiting and queue.name in wanted]
-    oldest = oldest_messages(visit.room, waiting)
+    oldest = oldest_messages(visit.room, [queue.name for queue in seen.queues if queue.waiting])
+    dead, failed = dead_letters(visit.room, seen, oldest), visit.room.stations.procedure_errors()
     shown = {name: _aged(visit.room, seen, rows, oldest) for name, rows in chosen.items()}
     begun = visit.number("lease", 1, 10**9) - 1 if visit.query.get("lease") else 0
     leases = visit.room.consumers.leases(after=begun, limit=DESK_ROWS + 1)
@@ -89,7 +91,8 @@ def show(visit: Visit) -> Mapping[str, Any]:
         "tab": tab if tab in TABS else "",
         "tabs": TABS,
         "find": visit.query.get("find", ""),
-        "waits": list(_waits(visit, seen)),
+        "waits": list(_waits(visit, seen, dead, failed)),
+        "errors": list(_errors(visit, seen, dead, failed)),
         "findings": _findings(visit),
         "nodes": visit.room.stations.nodes() if visit.may("operate", "*") else None,
         "bars": _bars(seen),
@@ -191,19 +194,33 @@ def _aged(room: Postroom, seen: Overview, rows: Sequence[Row], oldest: Mapping[s
     return aged
 
 
-def _waits(visit: Visit, seen: Overview) -> Iterator[tuple[str, str, str, str | None, str]]:
+def _waits(
+    visit: Visit, seen: Overview, dead: Mapping[str, int], failed: ProcedureErrors
+) -> Iterator[tuple[str, str, str, str | None, str]]:
     """What waits for a person: icon, word, text, and the page that helps with its button."""
     failures = visit.address("/failures")
+    for what in _failed(seen, dead, failed):
+        yield "failed", "wrong", what, failures, "Look"
+    for node, why in failed.missing.items():
+        yield "missing", "warning", f"Errors of procedures at the node {node} are not known: {why}", None, ""
+    yield from _stopped(visit, seen)
+
+
+def _failed(seen: Overview, dead: Mapping[str, int], failed: ProcedureErrors) -> Iterator[str]:
+    """What has failed, and is on the page of failures."""
     for name, number in seen.errors.items():
         if number:
-            what = f"{name} has {counted(number, 'error message')}."
-            yield "failed", "wrong", what, failures, "Look"
-    for name, number in _dead_letters(visit.room, seen).items():
-        yield "failed", "wrong", f"{name} has {counted(number, 'dead letter')}.", failures, "Look"
-    if seen.outbox.get("failed"):
-        failed = counted(seen.outbox["failed"], "effect")
-        have = "has" if seen.outbox["failed"] == 1 else "have"
-        yield "failed", "wrong", f"{failed} of the outbox {have} failed.", failures, "Look"
+            yield f"{name} has {counted(number, 'error message')}."
+    for name, number in dead.items():
+        yield f"{name} has {counted(number, 'dead letter')}."
+    for station, number in by_station(failed).items():
+        yield f"{station} has {counted(number, 'error')} of procedures."
+    if number := seen.outbox.get("failed"):
+        yield f"{counted(number, 'effect')} of the outbox {'has' if number == 1 else 'have'} failed."
+
+
+def _stopped(visit: Visit, seen: Overview) -> Iterator[tuple[str, str, str, str | None, str]]:
+    """What does not go on: on hold, in doubt, or without an engine."""
     for queue in seen.queues:
         if queue.hold:
             wait = f"{counted(queue.waiting, 'message')} {'waits' if queue.waiting == 1 else 'wait'}"
@@ -217,12 +234,28 @@ def _waits(visit: Visit, seen: Overview) -> Iterator[tuple[str, str, str, str | 
         yield "waits", "warning", f"{wait} for an engine, and none runs.", None, ""
 
 
-def _dead_letters(room: Postroom, seen: Overview) -> dict[str, int]:
-    """The dead letters in each queue."""
+def dead_letters(room: Postroom, seen: Overview, oldest: Mapping[str, Message]) -> dict[str, int]:
+    """How many wait in each queue for dead letters: one that a policy names, or that begins with one."""
     policies = room.store.read(lambda tx: tx.policies.all())
     names = {policies.get(queue.name, NO_POLICY).dead_letters_of(queue.name) for queue in seen.queues}
+    names |= {name for name, message in oldest.items() if not message.corrupt and FAILED_IN in message.properties}
     names -= set(seen.errors)
     return {queue.name: queue.waiting for queue in seen.queues if queue.waiting and queue.name in names}
+
+
+def by_station(failed: ProcedureErrors) -> dict[str, int]:
+    """How many errors of procedures each station has."""
+    return dict(sorted(Counter(error.station for error in failed).items()))
+
+
+def _errors(
+    visit: Visit, seen: Overview, dead: Mapping[str, int], failed: ProcedureErrors
+) -> Iterator[tuple[str, int, str]]:
+    """What the page of failures lists, by its place: name, number, and the page of it."""
+    for name, number in (*seen.errors.items(), *dead.items()):
+        yield name, number, visit.address("/queues/{queue}", {"queue": name})
+    for station, number in by_station(failed).items():
+        yield f"procedures of {station}", number, visit.address("/failures")
 
 
 def _findings(visit: Visit) -> list[Finding] | None:

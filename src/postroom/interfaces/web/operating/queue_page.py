@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from postroom.errors import PostroomError, RequestInvalid
+from postroom.errors import EntryInvalid, PostroomError, QueueNotSingle, QueueOwned
 from postroom.interfaces.web.operating.body_view import property_text
 from postroom.interfaces.web.page import Goto, Page, Undo
 from postroom.interfaces.web.rendering import counted, listed
@@ -13,7 +14,10 @@ from postroom.interfaces.web.visit import Visit
 from postroom.limits import DESK_ROWS, SEARCHED_MESSAGES_MAX
 from postroom.model.body import Format, parse_json
 from postroom.model.message import Message
+from postroom.queues.tree.addressing import Names, may_be_held, names_of, one_to_read, queues_of
 from postroom.store.kernel.policies import DEAD_LETTERS, DROP, FREE, REFUSE, RETRIES, STRICT, Policy
+from postroom.store.kernel.queues import OWNED
+from postroom.store.kernel.transaction import Transaction
 
 PATH = "/queues/{queue...}"
 #: How each field of a policy is written on the page: a number of seconds, a whole number, a name, or one of some words.
@@ -38,6 +42,7 @@ def show(visit: Visit) -> Mapping[str, Any]:
     queue = visit.names["queue"]
     counts = visit.room.queues.count(queue).queues
     rows = _looked_through(visit)
+    takes = visit.room.store.read(partial(_takes, names_of((queue,))))
     return {
         "queue": queue,
         "counts": counts,
@@ -51,14 +56,35 @@ def show(visit: Visit) -> Mapping[str, Any]:
         "processed": "processed" in visit.query,
         "is_asked": _asked(visit),
         "asked": {name: visit.query.get(name, "") for name in ("property", "value", "text")},
-        "may_send": visit.may("send", *_names(visit)),
-        "may_manage": visit.may("manage", *_names(visit)),
+        "may_send": takes.messages and visit.may("send", *_names(visit)),
+        "may_manage": (may_manage := visit.may("manage", *_names(visit))),
+        "may_hold": takes.holds and may_manage,
         "needs_password": visit.room.queues.has_password(queue),
-        "policy": _policy(visit) if len(counts) == 1 else None,
+        "policy": _policy(visit) if len(counts) == 1 and takes.policy else None,
         "formats": [choice.value for choice in Format],
         "sent": visit.form if visit.problem is not None else {},
         "live": "room" if visit.may("look", "*") else (),
     }
+
+
+class Takes(NamedTuple):
+    """What a queue or level takes from whoever has the right."""
+
+    messages: bool
+    holds: bool
+    policy: bool
+
+
+def _takes(names: Names, tx: Transaction) -> Takes:
+    """A level takes no messages, only its queues do; queues of stations and of spheres are changed by these alone."""
+    queues = queues_of(tx, names)
+    try:
+        one_to_read(tx, names)
+    except (QueueNotSingle, QueueOwned):
+        takes_messages = False
+    else:
+        takes_messages = True
+    return Takes(takes_messages, all(map(may_be_held, queues)), not any(queue.kind in OWNED for queue in queues))
 
 
 def _names(visit: Visit) -> tuple[str, ...]:
@@ -163,7 +189,7 @@ def _properties(text: str) -> dict[str, Any] | None:
     for line in filter(str.strip, text.splitlines()):
         name, colon, value = line.partition(":")
         if not colon or not name.strip():
-            raise RequestInvalid(where="properties", why="one to a line, with a colon between name and value")
+            raise EntryInvalid(where="properties", why="one to a line, with a colon between name and value")
         try:
             known = parse_json(value.strip())
         except PostroomError:
@@ -226,7 +252,7 @@ def _changes(visit: Visit, known: Policy) -> Iterator[tuple[str, Any]]:
         try:
             yield name, None if not value.strip() else kind(value.strip()) if isinstance(kind, type) else value.strip()
         except ValueError:
-            raise RequestInvalid(where=name, why="a number is expected") from None
+            raise EntryInvalid(where=name, why="a number is expected") from None
 
 
 PAGE = Page(

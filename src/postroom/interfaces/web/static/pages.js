@@ -140,6 +140,12 @@
     });
   });
 
+  // --- a query that was changed is not the one that was asked ---
+  $$("form[data-asks]").forEach((form) => form.addEventListener("input", () => {
+    const isChanged = [...form.elements].some((each) => /^(radio|checkbox)$/.test(each.type) ? each.checked !== each.defaultChecked : each.value !== (each.defaultValue ?? each.value));
+    $("[data-says-changed]", form).hidden = !isChanged;
+  }));
+
   // --- drafts: what is typed is kept here until it is saved ---
   const drafted = $("form[data-draft]");
   if (drafted) {
@@ -212,7 +218,8 @@
   const writes = (element) => element.closest("input, textarea, select, [contenteditable]");
   document.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
-      const form = event.target.closest("form"), main = form && $("button.main", form);
+      const form = event.target.closest("form");
+      const main = form ? $("button.main", form) : $("[data-ctrl-enter]");  // the one that says so, wherever the focus is
       if (main) { event.preventDefault(); main.click(); }
       return;
     }

@@ -17,6 +17,8 @@ from postroom.stations.procedures.inspection import Waiting
 from postroom.stations.station import InventoryItem, Station
 
 PATH = "/desk/{station}"
+#: Said at a field that was left blank.
+NO_STATION, NO_DOSSIER = "Choose a station.", "Name a dossier; a new name begins one."
 
 
 def show(visit: Visit) -> Mapping[str, Any]:
@@ -43,6 +45,8 @@ def show(visit: Visit) -> Mapping[str, Any]:
         "sent": visit.form,
         "chosen": visit.all("key"),
         "wrong_to": None,
+        "wrong_dossier": None,
+        "none_ticked": False,
         "gone": None,
         "sets": sets,
         "waiting": [_card(visit, working_set, edition_forms(visit)) for working_set in sets.rows],
@@ -98,8 +102,13 @@ def get_all(visit: Visit) -> Goto:
 
 def ship(visit: Visit) -> Goto | Again:
     """Ship the chosen forms; an unknown station is reported at its field."""
+    keys, to = visit.all("key"), visit.form.get("to", "").strip()
+    if not keys:
+        return Again({**show(visit), "none_ticked": True}, 400)
+    if not to:
+        return Again({**show(visit), "wrong_to": NO_STATION}, 400)
     try:
-        shipped = visit.station.ship(visit.all("key"), to := visit.needed("to"))
+        shipped = visit.station.ship(keys, to)
     except StationUnknown as unknown:
         return Again({**show(visit), "wrong_to": no_station(unknown)}, 404)
     return Goto(visit.here(), f"Shipped {counted(len(shipped), 'form')} to {to}.", way_back(visit, shipped))
@@ -146,8 +155,12 @@ def _taken_back(station: Station, keys: Sequence[str]) -> tuple[list[str], list[
     return [key for back, _ in each for key in back], [key for _, gone in each for key in gone]
 
 
-def add_to_dossier(visit: Visit) -> Goto:
-    name, keys = visit.needed("dossier"), visit.all("key")
+def add_to_dossier(visit: Visit) -> Goto | Again:
+    keys, name = visit.all("key"), visit.form.get("dossier", "").strip()
+    if not keys:
+        return Again({**show(visit), "none_ticked": True}, 400)
+    if not name:
+        return Again({**show(visit), "wrong_dossier": NO_DOSSIER}, 400)
     added = visit.station.add_to_dossier(name, *keys)
     return Goto(visit.here(), f"Put {counted(added, 'form')} into {name}.", way_out(visit, name, keys, added))
 

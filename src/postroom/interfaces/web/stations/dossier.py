@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from postroom.errors import RequestInvalid
-from postroom.interfaces.web.page import Goto, Page, Undo
+from postroom.errors import EntryInvalid
+from postroom.interfaces.web.page import Again, Goto, Page, Undo
 from postroom.interfaces.web.rendering import counted
 from postroom.interfaces.web.stations.desk import here_still
 from postroom.interfaces.web.stations.form_grid import first_fields
@@ -16,19 +16,21 @@ from postroom.interfaces.web.visit import Visit
 def _name(visit: Visit) -> str:
     name = visit.query.get("name", "")
     if not name:
-        raise RequestInvalid(where="name", why="it is missing")
+        raise EntryInvalid(where="name", why="it is missing")
     return name
 
 
 def show(visit: Visit) -> Mapping[str, Any]:
     images = visit.station.dossier(_name(visit))
     rows = [(image.key, image.type, image.place, first_fields(image.form, image.fields)) for image in images]
-    return {"station": visit.names["station"], "name": _name(visit), "rows": rows}
+    return {"station": visit.names["station"], "name": _name(visit), "rows": rows, "none_ticked": False}
 
 
-def remove(visit: Visit) -> Goto:
+def remove(visit: Visit) -> Goto | Again:
     """Take forms out; they stay at the station."""
     name, keys = _name(visit), visit.all("key")
+    if not keys:
+        return Again({**show(visit), "none_ticked": True}, 400)
     removed = visit.station.remove_from_dossier(name, *keys)
     left = name in visit.station.dossiers()
     there = visit.here(name=name) if left else visit.address("/desk/{station}", visit.names)

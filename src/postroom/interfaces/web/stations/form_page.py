@@ -9,7 +9,7 @@ from typing import Any
 from postroom.errors import FieldRefused, StationUnknown
 from postroom.interfaces.web.page import Again, Goto, Page
 from postroom.interfaces.web.rendering import counted
-from postroom.interfaces.web.stations.desk import no_station, way_back, way_out
+from postroom.interfaces.web.stations.desk import NO_STATION, no_station, way_back, way_out
 from postroom.interfaces.web.stations.form_grid import (
     Mode,
     first_fields,
@@ -103,13 +103,15 @@ def save(visit: Visit) -> Goto | Again:
 
 
 def copy(visit: Visit) -> Goto:
-    made = visit.station.copy(visit.names["key"], visit.number("count", 1, COPIES_MAX))
+    made = visit.station.copy(visit.names["key"], visit.number("count", 1, COPIES_MAX, "Copies"))
     return Goto(visit.here(), f"Made {', '.join(made[:5])}{', …' if len(made) > 5 else ''}.")
 
 
 def ship(visit: Visit) -> Goto | Again:
     """Ship a form as it is saved."""
-    to = visit.needed("to")
+    to = visit.form.get("to", "").strip()
+    if not to:
+        return Again({**show(visit), "wrong_to": NO_STATION}, 400)
     try:
         (shipped,) = visit.station.ship(visit.names["key"], to)
     except StationUnknown as unknown:
@@ -119,7 +121,7 @@ def ship(visit: Visit) -> Goto | Again:
 
 
 def add_to_dossier(visit: Visit) -> Goto:
-    name = visit.needed("dossier")
+    name = visit.needed("dossier", "Dossier")
     added = visit.station.add_to_dossier(name, visit.names["key"])
     how = f"Put into {name}." if added else f"It is in {name} already."
     return Goto(visit.here(), how, way_out(visit, name, [visit.names["key"]], added))

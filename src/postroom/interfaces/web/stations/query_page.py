@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from postroom.errors import ArgumentInvalid, FormInvalid, RequestInvalid, StationUnknown
+from postroom.errors import ArgumentInvalid, EntryInvalid, FormInvalid, StationUnknown
 from postroom.interfaces.http.contract.problems import status_of
 from postroom.interfaces.web.asking import Asking
 from postroom.interfaces.web.page import Again, File, Goto, Page
@@ -52,7 +52,7 @@ def choose(visit: Visit) -> Mapping[str, Any]:
 def show(visit: Visit) -> Mapping[str, Any] | Again | Goto:
     try:
         return _context(visit, _find(visit) is not None)
-    except (StationUnknown, ArgumentInvalid, RequestInvalid) as error:  # what was written stays, and it stands there
+    except (StationUnknown, ArgumentInvalid, EntryInvalid) as error:  # what was written stays, and it stands there
         why = no_station(error) if isinstance(error, StationUnknown) else str(error.facts["why"])
         return Again({**_unasked(visit), "wrong_where": why}, status_of(type(error)))
 
@@ -103,6 +103,7 @@ def _context(visit: Visit, is_asked: bool) -> dict[str, Any] | Goto:
         "grid": drawn,
         "errors": drawn.errors,
         "reads": reads,
+        "was_asked": asking is not None,
         "scopes": SCOPES,
         "scope": _given(visit).get("scope", "local"),
         "wrong_where": None,
@@ -150,7 +151,7 @@ def _scope(visit: Visit) -> str:
     fields = _given(visit)
     scope = fields.get("scope", "local")
     if scope not in SCOPES:
-        raise RequestInvalid(where="scope", why=f"one of {', '.join(SCOPES)}")
+        raise EntryInvalid(where="scope", why=f"one of {', '.join(SCOPES)}")
     named = {"stations": fields.get("some", ""), "as-of": fields.get("number", "").strip()}
     return f"{scope}={named[scope]}" if scope in named else scope
 
@@ -211,11 +212,11 @@ def _read(condition: Condition) -> tuple[str, str]:
 def _answered(visit: Visit) -> Answer:
     """The result that the user has seen; an address without a number starts a query now."""
     if "asked" in visit.query and visit.known(_about(visit)) is None:
-        raise RequestInvalid(where="asked", why="what was found is no longer kept: find it again")
+        raise EntryInvalid(where="asked", why="what was found is no longer kept: find it again")
     asking = _asked(visit)
     answer = asking.whole() if asking is not None else None
     if not isinstance(answer, Answer):
-        raise RequestInvalid(where="find", why="this was only counted, or was stopped: find it")
+        raise EntryInvalid(where="find", why="this was only counted, or was stopped: find it")
     return answer
 
 
@@ -235,7 +236,7 @@ def export(visit: Visit) -> File:
     """The whole result of a query, as a file."""
     kind = visit.names["format"]
     if kind not in FORMATS:
-        raise RequestInvalid(where="format", why=f"one of {', '.join(FORMATS)}")
+        raise EntryInvalid(where="format", why=f"one of {', '.join(FORMATS)}")
     content = {"csv": _csv, "json": _json, "parquet": _parquet}[kind](_answered(visit))
     name = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in visit.names["type"])
     return File(f"{name}.{kind}", FORMATS[kind], content)
