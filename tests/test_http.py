@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import anyio
 import httpx
+import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
 import postroom
 import postroom.http
+from postroom.errors import TooManyRequests
 
 
 def test_a_room_is_mounted_below_a_path(sqlite_url: str) -> None:
@@ -28,3 +34,24 @@ def test_a_room_is_mounted_below_a_path(sqlite_url: str) -> None:
         room.access.grant("ann", "look")
         token = room.access.create_token("ann", "x")
         assert anyio.run(ask) == (200, 401)
+
+
+def test_an_error_is_answered_as_by_the_server(sqlite_url: str) -> None:
+    with postroom.open(sqlite_url) as room:
+        room.queues.create("q")
+        room.send("q", "x", idempotency_key="1")
+        with pytest.raises(postroom.PostroomError) as reused:
+            room.send("q", "y", idempotency_key="1")
+    status, document, headers = postroom.http.problem(reused.value)
+    assert (status, headers) == (400, {"content-type": "application/problem+json"})
+    told = json.loads(document)
+    assert (told["code"], told["happened"], told["advice"]) == ("argument-invalid", "no", reused.value.advice)
+    status, _, headers = postroom.http.problem(TooManyRequests(who="ann", seconds=1.5))
+    assert (status, headers["retry-after"]) == (429, "2")
+
+
+@pytest.mark.parametrize("name", ["http.app", "aio.open", "errors.PostroomError"])
+def test_a_module_of_users_needs_no_import_of_its_own(name: str) -> None:
+    asked = [sys.executable, "-c", f"import postroom; print(postroom.{name}.__name__)"]
+    ran = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.stdout.strip(), ran.returncode) == (name.rpartition(".")[2], 0), ran.stderr

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from postroom.version import __version__
 
 if TYPE_CHECKING:
+    from postroom import aio as aio
     from postroom import errors
+    from postroom import http as http
     from postroom.diagnosis.finding import Finding
     from postroom.engine.language import TrialResult
     from postroom.engine.runner import Totals
@@ -236,12 +238,14 @@ _HOME = {
     for name in names.split()
 }
 
+#: Modules of users, imported when they are first asked for: ``postroom.http.app(room)`` needs no import of its own.
+_MODULES = ("aio", "errors", "http")
 
 if not TYPE_CHECKING:  # else a type checker would take every name for one of ours
 
     def __getattr__(name: str) -> Any:
-        if name == "errors":
-            return import_module("postroom.errors")
+        if name in _MODULES:
+            return import_module(f"postroom.{name}")
         if name not in _HOME:
             raise AttributeError(f"module 'postroom' has no attribute {name!r}")
         value = getattr(import_module(f"postroom.{_HOME[name]}"), name)

@@ -94,6 +94,50 @@ def test_what_a_field_cannot_hold_is_refused(schema: Any, said: str) -> None:
         imported(schema)
 
 
+def of_member(**schema: Any) -> dict[str, Any]:
+    return {"title": "T", "type": "object", "properties": {"a": schema}}
+
+
+def of_field(type: Any, **more: Any) -> dict[str, Any]:
+    return {"type": "record", "name": "T", "fields": [{"name": "a", "type": type, **more}]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        (of_member(type="string", enum=["x", "y"]), "'a' has 'enum'"),
+        (of_member(type="integer", minimum=1, maximum=9), "'a' has 'minimum', 'maximum'"),
+        (of_member(type="string", pattern="^[A-Z]+$"), "'a' has 'pattern'"),
+        (of_member(type="string", maxLength=3), "'a' has 'maxLength'"),
+        (of_member(type="string", default="x"), "'a' has 'default' 'x'"),
+        (of_member(type="string", format="email"), "'a' has 'format' 'email'"),
+        (of_member(type="integer", format="date"), "'a' has 'format' 'date'"),
+        (of_member(type="array", items={"type": "string", "enum": ["x"]}), "'a' has 'enum'"),
+        (of_member(type="array", items={"type": "string"}, minItems=1), "'a' has 'minItems'"),
+        (of_member(type="array", items={"type": ["string", "null"]}), "items of 'a' may be null"),
+        (of_member(type="string") | {"minProperties": 1}, "the schema has 'minProperties'"),
+        (of_member(type="string") | {"additionalProperties": True}, "'additionalProperties' is not false"),
+        (of_member(type="string") | {"required": ["a", "b"]}, "'b' is required"),
+        (of_field("string", default="x"), "'a' has 'default' 'x'"),
+        (of_field("string", aliases=["b"]), "'a' has 'aliases'"),
+        (of_field({"type": "string", "logicalType": "uuid"}), "'a' is of a type that a field cannot hold"),
+        (of_field({"type": "array", "items": "string", "default": []}), "'a' has 'default'"),
+        (of_field("string") | {"aliases": ["S"]}, "the record has 'aliases'"),
+    ],
+)
+def test_what_a_type_cannot_keep_is_refused_with_its_place(schema: Any, said: str) -> None:
+    with pytest.raises(TypeInvalid, match=said):
+        imported(schema)
+
+
+def test_words_for_people_are_no_constraints() -> None:
+    words = {"title": "An id", "description": "d", "$comment": "c", "examples": [1]}
+    whole = of_member(type=["integer", "null"], default=None, **words) | {"$id": "urn:t", "description": "d"}
+    assert imported(whole) == MessageType("T", (Field("a", Kind.INT),))
+    price = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+    assert imported(of_field(["null", price], default=None, doc="d")) == MessageType("T", (Field("a", Kind.DECIMAL),))
+
+
 ODD: tuple[Any, ...] = (
     None,
     1,

@@ -50,6 +50,13 @@ _FROM_AVRO = {
     "decimal": Kind.DECIMAL,
     "key": Kind.KEY,
 }
+#: What a schema may say besides: words for people, and what the fields of a type say themselves.
+_WORDS = frozenset({"title", "description", "$comment", "examples"})
+_OF_SCHEMA = _WORDS | {"$schema", "$id", "type", "properties", "required", "additionalProperties"}
+_OF_MEMBER = _WORDS | {"type", "format", "pattern", "items", "default"}
+_OF_RECORD = frozenset({"type", "name", "namespace", "doc", "fields", "called"})
+_OF_FIELD = frozenset({"name", "type", "doc", "called", "default"})
+_OF_AVRO = frozenset({"type", "logicalType", "kind", "items", "precision", "scale"})  # digits are how Avro stores it
 
 
 def json_schema(type: MessageType) -> dict[str, Any]:
@@ -108,6 +115,12 @@ def _from_json_schema(schema: Mapping[str, Any], name: str | None) -> MessageTyp
         raise TypeInvalid(type="schema", why="it has no title; give the type a name")
     if schema.get("type") != "object" or not isinstance(members, dict) or not isinstance(required, list):
         raise TypeInvalid(type=called, why="its type is not object, with properties")
+    _refuse_others(called, "the schema", schema, _OF_SCHEMA)
+    if schema.get("additionalProperties", False) is not False:
+        raise TypeInvalid(type=called, why="'additionalProperties' is not false; a type has its fields and no other")
+    strange = [member for member in required if not isinstance(member, str) or member not in members]
+    if strange:
+        raise TypeInvalid(type=called, why=f"{strange[0]!r} is required, but is not in properties")
     fields = []
     for member, part in members.items():
         kind, many, empty = _json_kind(called, member, part)
@@ -120,43 +133,87 @@ def _json_kind(type: str, member: str, schema: Any) -> tuple[Kind, bool, bool]:
     types = schema.get("type") if isinstance(schema, dict) else None
     several = types if isinstance(types, list) else [types]
     plain = [name for name in several if name != "null"]
-    if plain == ["array"]:
-        kind, many, _ = _json_kind(type, member, schema.get("items"))
-        if not many:
-            return kind, True, "null" in several
-    elif len(plain) == 1 and isinstance(plain[0], str):
-        if schema.get("pattern") == _KEY:
-            return Kind.KEY, False, "null" in several
-        known = _FROM_JSON.get((plain[0], str(schema.get("format")))) or _FROM_JSON.get((plain[0], None))
-        if known is not None:
-            return known, False, "null" in several
+    if len(plain) != 1 or not isinstance(plain[0], str):
+        raise _not_a_field(type, member)
+    lists = plain == ["array"]
+    own = {"format", "pattern"} if lists else {"items"}
+    _refuse_others(type, repr(member), schema, _OF_MEMBER - own)
+    _refuse_default(type, member, schema)
+    if not lists:
+        return _json_scalar(type, member, plain[0], schema), False, "null" in several
+    kind, many, empty = _json_kind(type, member, schema.get("items"))
+    if many:
+        raise _not_a_field(type, member)
+    if empty:
+        raise TypeInvalid(type=type, why=f"the items of {member!r} may be null; an item of a list may not")
+    return kind, True, "null" in several
+
+
+def _json_scalar(type: str, member: str, name: str, schema: Mapping[str, Any]) -> Kind:
+    pattern, format = schema.get("pattern"), schema.get("format")
+    if pattern == _KEY and name == "string" and format is None:
+        return Kind.KEY
+    if pattern is not None:
+        raise _cannot_say(type, repr(member), f"'pattern' {pattern!r}")
+    if (name, None) not in _FROM_JSON:
+        raise _not_a_field(type, member)
+    known = _FROM_JSON.get((name, format)) if format is None or isinstance(format, str) else None
+    if known is None:
+        raise _cannot_say(type, repr(member), f"'format' {format!r}")
+    return known
+
+
+def _not_a_field(type: str, member: str) -> TypeInvalid:
     why = f"{member!r} is not a string, number, boolean, date or time, nor a list of them; a field holds nothing else"
-    raise TypeInvalid(type=type, why=why)
+    return TypeInvalid(type=type, why=why)
+
+
+def _cannot_say(type: str, place: str, what: str) -> TypeInvalid:
+    """A type that would take what its schema refuses, or the other way round, is not made."""
+    why = f"{place} has {what}, which a type cannot keep; take it out of the schema, and check it in a rule"
+    return TypeInvalid(type=type, why=why)
+
+
+def _refuse_others(type: str, place: str, schema: Mapping[str, Any], known: frozenset[str]) -> None:
+    others = [word for word in schema if word not in known]
+    if others:
+        raise _cannot_say(type, place, ", ".join(map(repr, others)))
+
+
+def _refuse_default(type: str, member: str, schema: Mapping[str, Any]) -> None:
+    if schema.get("default") is not None:
+        raise _cannot_say(type, repr(member), f"'default' {schema['default']!r}")
 
 
 def _from_avro(schema: Mapping[str, Any], name: str | None) -> MessageType:
     called = name or schema.get("called") or schema.get("name")
     if not isinstance(called, str) or not isinstance(schema.get("fields"), list):
         raise TypeInvalid(type=str(called), why="a record of Avro has a name and fields")
+    _refuse_others(called, "the record", schema, _OF_RECORD)
     fields = []
     for field in schema["fields"]:
         own = (field.get("called") or field.get("name")) if isinstance(field, dict) else None
         if not isinstance(own, str) or "type" not in field:
             raise TypeInvalid(type=called, why="a field of Avro has a name and a type")
+        _refuse_others(called, repr(own), field, _OF_FIELD)
+        _refuse_default(called, own, field)
         several = field["type"] if isinstance(field["type"], list) else [field["type"]]
         plain = [one for one in several if one != "null"]
         many = len(plain) == 1 and isinstance(plain[0], dict) and plain[0].get("type") == "array"
         kind = _avro_kind(plain[0].get("items") if many else plain[0]) if len(plain) == 1 else None
         if kind is None:
             raise TypeInvalid(type=called, why=f"{own!r} is of a type that a field cannot hold: {field['type']}")
+        for part in (plain[0], plain[0].get("items")) if many else plain:
+            if isinstance(part, dict):
+                _refuse_others(called, repr(own), part, _OF_AVRO)
         fields.append(Field(own, kind, many, "null" not in several))
     return MessageType(called, tuple(fields))
 
 
 def _avro_kind(schema: Any) -> Kind | None:
     if isinstance(schema, dict):
-        special = str(schema.get("logicalType") or schema.get("kind"))
-        return _FROM_AVRO.get(special) or _avro_kind(schema.get("type"))
+        special = schema.get("logicalType") or schema.get("kind")
+        return _avro_kind(schema.get("type")) if special is None else _FROM_AVRO.get(str(special))
     return _FROM_AVRO.get(schema) if isinstance(schema, str) else None
 
 

@@ -44,3 +44,22 @@ def test_a_file_may_need_the_others_of_its_folder(tmp_path: Path) -> None:
     )
     assert document.problems() == []
     assert [(each.what, Path(each.position.file).name) for each in document.defined("intake")] == [("queue", "a.demaq")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "names"),
+    [
+        ("t.flow", "domain t\nspace A : [n: int]\nspace B : [n: number]\nspace C : [n: int]\n", {"A", "C"}),
+        ("t.demaq", "create queue a kind basic mode persistent\ncreate rule\n", {"a"}),
+        ("t.demaq", "create rule r for a if ( then 1\ncreate queue b kind basic mode persistent\n", {"b"}),
+        ("t.qdl", "01 INPUT-QUEUE (CLAIMS)\n   02 SUB-QUEUE-1 NORTH)\n99\n", {"CLAIMS"}),
+    ],
+)
+def test_names_of_a_file_that_never_could_be_read_are_known(
+    tmp_path: Path, name: str, text: str, names: set[str]
+) -> None:
+    document = Document(tmp_path / name, text)
+    problems = document.problems()
+    assert problems
+    assert names <= {each.name for each in document.symbols}
+    assert [each.what for each in document.problems()] == [each.what for each in problems]

@@ -81,6 +81,20 @@ def test_an_editor_that_leaves_without_a_word(tmp_path: Path) -> None:
     assert session({"method": "exit"}) == (1, [])
 
 
+def test_a_message_that_is_no_json_is_refused_and_the_session_goes_on() -> None:
+    asked_for, told = io.BytesIO(), io.BytesIO()
+    asked_for.write(b"Content-Length: 2\r\n\r\n{]Content-Length: 2\r\n\r\n[]")
+    wire.write(asked_for, asked(1, "shutdown"))
+    wire.write(asked_for, {"method": "exit"})
+    asked_for.seek(0)
+    assert Server(asked_for, told).run() == 0
+    told.seek(0)
+    refused, batch, answer = (wire.read(told) for _ in range(3))
+    assert (refused["id"], refused["error"]["code"]) == (None, -32700)
+    assert (batch["id"], batch["error"]["code"]) == (None, -32600)
+    assert answer == {"jsonrpc": "2.0", "id": 1, "result": None}
+
+
 @pytest.mark.slow
 def test_the_client_of_pygls_gets_diagnostics_and_definitions(tmp_path: Path) -> None:
     from lsprotocol import types

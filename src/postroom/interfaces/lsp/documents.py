@@ -20,6 +20,7 @@ from postroom.room import loading
 from postroom.room import open as open_room
 from postroom.room.languages import languages
 
+_TRIES_MAX = 10  # readings of a file that never could be read, each without more of its lines
 _WORD = re.compile(r"[\w.-]+")
 
 
@@ -50,7 +51,27 @@ class Document:
                 sources.check(None)
             except DefinitionError as error:
                 others = [own.parent / sibling.name for sibling in self._siblings()]
-                return _in_a_room(own, others) if others else _problems(error, own)
+                found = _in_a_room(own, others) if others else _problems(error, own)
+                if not self.symbols:
+                    self.symbols = self._readable(own, error)
+                return found
+        return []
+
+    def _readable(self, own: Path, error: DefinitionError) -> list[Symbol]:
+        """What a file defines that never could be read as a whole: without the lines that have problems."""
+        lines = self.text.split("\n")
+        for _ in range(_TRIES_MAX):
+            places = {problem.position.line - 1 for problem in _problems(error, own)}
+            wrong = [place for place in places if 0 <= place < len(lines) and lines[place].strip()]
+            for place in wrong:
+                lines[place] = ""
+            if not wrong:
+                break
+            own.write_text("\n".join(lines), encoding="utf-8", errors="surrogatepass")
+            try:
+                return loading.read([own]).symbols()
+            except DefinitionError as next_error:
+                error = next_error
         return []
 
     def defined(self, name: str) -> list[Symbol]:

@@ -14,6 +14,7 @@ from postroom.interfaces.lsp.documents import Document
 from postroom.model.definitions import Position, Problem
 from postroom.version import __version__
 
+_NOT_JSON = -32700
 _METHOD_NOT_FOUND = -32601
 _INVALID_REQUEST = -32600
 _KINDS = {"queue": 7, "space": 7, "type": 7, "field": 5, "rule": 3, "arc": 3, "procedure": 3}  # of completion items
@@ -47,7 +48,13 @@ class Server:
                 message = wire.read(self._reader)
             except wire.Closed:
                 return 1
-            if not isinstance(message, dict) or message.get("method") == "exit":
+            except wire.Malformed as error:
+                self._refuse(None, _NOT_JSON, str(error))
+                continue
+            if not isinstance(message, dict):
+                self._refuse(None, _INVALID_REQUEST, "a message is a JSON object; batches are not supported")
+                continue
+            if message.get("method") == "exit":
                 return 0 if self._shut_down else 1
             self._handle(message)
 
@@ -61,9 +68,12 @@ class Server:
         answer = self._answers.get(method)
         if answer is None or (self._shut_down and method != "shutdown"):
             code = _METHOD_NOT_FOUND if answer is None else _INVALID_REQUEST
-            wire.write(self._writer, {"id": number, "error": {"code": code, "message": f"cannot do {method}"}})
+            self._refuse(number, code, f"cannot do {method}")
             return
         wire.write(self._writer, {"id": number, "result": answer(message.get("params"))})
+
+    def _refuse(self, number: Any, code: int, why: str) -> None:
+        wire.write(self._writer, {"id": number, "error": {"code": code, "message": why}})
 
     def _initialize(self, _: Any) -> Any:
         can = {"textDocumentSync": 1, "hoverProvider": True, "definitionProvider": True, "completionProvider": {}}

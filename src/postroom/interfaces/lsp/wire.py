@@ -13,6 +13,10 @@ class Closed(Exception):
     """The other end has gone, or no longer speaks the protocol."""
 
 
+class Malformed(Exception):
+    """A message is whole, but not JSON; the next one can be read."""
+
+
 def read(stream: IO[bytes]) -> Any:
     """The next message."""
     length = None
@@ -32,8 +36,8 @@ def read(stream: IO[bytes]) -> Any:
         raise Closed("the stream ended within a message")
     try:
         return json.loads(body)
-    except ValueError as error:
-        raise Closed(f"a message is not JSON: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"a message is not JSON: {error}") from error
 
 
 def write(stream: IO[bytes], message: dict[str, Any]) -> None:

@@ -81,12 +81,30 @@ def kept(file: Path, copy: Callable[[Path], None], *, replace: bool = False, che
     return BackedUp(str(file), size, outcome.lines, outcome.messages, to_iso(to_datetime(at)))
 
 
+@dataclass(frozen=True, slots=True)
+class Restorable:
+    """A checked copy of a backup that a room can be filled from."""
+
+    file: Path
+    outcome: Verified
+
+
 def restore(store: Store, file: Path, *, replace: bool = False, progress: OnProgress | None = None) -> Verified:
     """Fill an empty room from a backup; the store must be reopened. With ``replace`` it need not be empty."""
+    store.read(lambda tx: _refuse_used(tx, replace))
+    place = Path(store.session.place) if store.address is None else None
+    with restorable(file, place, progress=progress) as copy:
+        return fill(store, copy, replace=replace, progress=progress)
+
+
+@contextmanager
+def restorable(file: Path, place: Path | None, *, progress: OnProgress | None = None) -> Iterator[Restorable]:
+    """A backup checked and prepared beside the file of the room, or for a database in the temporary folder."""
     if not file.exists():
         raise StoreUnavailable(why=f"the backup {file} does not exist")
-    store.read(lambda tx: _refuse_used(tx, replace))
-    folder = Path(store.session.place).parent if store.address is None else Path(tempfile.gettempdir())
+    folder = Path(tempfile.gettempdir()) if place is None else place.parent
+    if not folder.is_dir():
+        raise StoreUnavailable(why=f"the directory {folder} does not exist")
     with _beside(folder / "restore") as making:
         try:
             copy_file(file, making, progress or silent)
@@ -96,8 +114,14 @@ def restore(store: Store, file: Path, *, replace: bool = False, progress: OnProg
         except PostroomError as error:
             raise BackupInvalid(file=str(file), why=str(error)) from error
         faults.reach("backup.copied")
-        store.copy_from(making, progress or silent)
-    return outcome
+        yield Restorable(making, outcome)
+
+
+def fill(store: Store, copy: Restorable, *, replace: bool = False, progress: OnProgress | None = None) -> Verified:
+    """Replace the content of a room by a checked copy, in one commit."""
+    store.read(lambda tx: _refuse_used(tx, replace))
+    store.copy_from(copy.file, progress or silent)
+    return copy.outcome
 
 
 def _refuse_existing(file: Path, replace: bool) -> None:

@@ -73,3 +73,17 @@ def test_a_backup_is_written_and_restored(run: Run, tmp_path: Path) -> None:
     assert run("receive", "q", "--room", "r.db").out == "x\n"
     assert run("restore", "nothing.db", "--room", "n.db").err.startswith("postroom: argument-invalid: ")
     assert not Path("n.db").exists()
+
+
+def test_no_room_is_made_for_a_backup_that_is_refused(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "junk.db").write_bytes(b"no room " * 1000)
+    refused = run("restore", "junk.db", "--room", "new.db")
+    assert refused.code == 1
+    assert refused.err.startswith("postroom: backup-invalid: ")
+    assert [file.name for file in tmp_path.iterdir() if file.name != "junk.db"] == []
+    assert "no/such does not exist" in run("restore", "junk.db", "--room", "no/such/new.db").err
+    run("queue", "create", "q")
+    before = sorted(file.name for file in tmp_path.iterdir())
+    assert run("restore", "junk.db", "--replace").err.startswith("postroom: backup-invalid: ")
+    assert sorted(file.name for file in tmp_path.iterdir()) == before, "a room that was there stays"
+    assert "q" in run("count").out

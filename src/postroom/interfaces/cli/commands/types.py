@@ -63,7 +63,8 @@ def type_import(
 ) -> None:
     """Print a JSON Schema or an Avro schema as a form, which postroom load takes.
 
-    A field is a string, number, boolean, date or time, or a list of them; anything else is refused.
+    A field is a string, number, boolean, date or time, or a list of them; anything else is refused, also
+    what limits values (enum, minimum, pattern, maxLength) and defaults.
 
     \b
     Example:

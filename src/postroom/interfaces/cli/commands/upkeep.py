@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from postroom.errors import ArgumentInvalid
+from postroom.errors import ArgumentInvalid, RoomMissing
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import (
     Commands,
@@ -18,6 +19,10 @@ from postroom.interfaces.cli.context import (
     spark_settings,
 )
 from postroom.model.moment import span, to_datetime, to_iso, to_span
+
+if TYPE_CHECKING:
+    from postroom.model.progress import OnProgress
+    from postroom.store.proof.verification import Verified
 
 retention_app = Commands(help="How long records that grow with use are kept.")
 _KINDS = "spheres, heartbeats, visits, receipts or meta-events"
@@ -174,17 +179,32 @@ def restore(
       postroom restore /backups/monday.db --room orders.db
       postroom restore /backups/monday.db --room postgresql://host/db
     """
-    from pathlib import Path
-
     if not Path(file).exists():  # before a room is made for it
         raise ArgumentInvalid(argument="FILE", why=f"there is no {file}")
-    with opened(create=True) as it, output.progress("copying") as progress:
-        restored = it.operations.restore(file, replace=replace, progress=progress)
-        room = it.store.session.place
+    with output.progress("copying") as progress:
+        try:
+            with opened() as it:
+                restored = it.operations.restore(file, replace=replace, progress=progress)
+                room = it.store.session.place
+        except RoomMissing:
+            room, restored = _restored_anew(Path(file).absolute(), progress)
     output.answer(
         {"room": room, "lines": restored.lines, "message_count": restored.messages},
         f"{room}: {restored.lines} journal entries, {restored.messages} message(s), verified",
     )
+
+
+def _restored_anew(file: Path, progress: OnProgress | None) -> tuple[str, Verified]:
+    """A new room from a backup; no room is made for one that is refused."""
+    from postroom.room.opening import resolved
+    from postroom.store import file_of
+    from postroom.store.upkeep import backup
+
+    with (
+        backup.restorable(file, file_of(resolved(settings.room)), progress=progress) as copy,
+        opened(create=True) as it,
+    ):
+        return it.store.session.place, backup.fill(it.store, copy, progress=progress)
 
 
 def _age(text: str, argument: str) -> timedelta:
