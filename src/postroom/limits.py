@@ -47,6 +47,7 @@ SCHEDULE_MISSED_MAX: Final = 1_000  # messages that a schedule sends at once for
 FULL_LOOK_SECONDS: Final = 0.1  # between two looks whether a full queue has room
 AIO_POLL_SECONDS: Final = 20.0  # that one request of a room for asyncio waits at a server; then the next one does
 AIO_THREADS: Final = 8  # in which calls of a room for asyncio wait for its store
+AIO_LOOK_SECONDS: Final = 1.0  # after which a thread that waits for a coroutine looks whether its loop has ended
 LOCK_WAIT_SECONDS: Final = 2.0  # how long a receive without --wait waits for another user's lock
 WAIT_SECONDS_MAX: Final = 86_400.0  # that one receive waits
 SCREEN_MESSAGES: Final = 1_000  # that a listing shows on a terminal, unless a limit is asked for
