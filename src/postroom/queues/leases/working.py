@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
@@ -23,12 +24,14 @@ from postroom.limits import WORKER_WAIT_SECONDS, WORKERS_MAX
 from postroom.model.arguments import check_methods
 from postroom.model.body import Format, parse_json
 from postroom.model.message import Message
+from postroom.model.moment import to_datetime, to_iso
 from postroom.model.typed import fitted, types_within
 from postroom.queues.leases.keeping import Keeper
 from postroom.queues.leases.leased import LeasedMessage
-from postroom.queues.leases.leasing import Leasing
+from postroom.queues.leases.leasing import Failed, Leasing
 from postroom.queues.leases.tracing import TRACE, current_trace
 
+log = logging.getLogger("postroom.work")
 _ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _CANCELLED = (asyncio.CancelledError, CancelledError)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -131,12 +134,12 @@ class Pool:
         leasing: Leasing,
         keeper: Keeper,
         workers: list[Worker],
-        tick: Callable[[], object],
+        tick: Callable[[], int],
         around: Surroundings,
     ) -> None:
         self._leasing = leasing
         self._around = around
-        self._tick = tick  # is called now and then
+        self._tick = tick  # sends what schedules have due, and says how much it was
         self._keeper = keeper
         self._workers = workers
         self._stop = threading.Event()
@@ -154,6 +157,14 @@ class Pool:
             _Lane(worker, self._leasing, self._keeper, self.progress, self._stop, self._around)
             for worker in self._workers
         ]
+        if until_idle:
+            self._tick()
+        self._work(lanes, until_idle, report)
+        while until_idle and not self._stop.is_set() and self._tick():  # a schedule was due meanwhile
+            self._work(lanes, until_idle, report)
+        return self.progress
+
+    def _work(self, lanes: list[_Lane], until_idle: bool, report: Callable[[Progress], None] | None) -> None:
         threads = [
             threading.Thread(target=lane.run, args=(until_idle,), name=f"worker {n}") for n, lane in enumerate(lanes)
         ]
@@ -169,7 +180,6 @@ class Pool:
         for lane in lanes:
             if lane.error is not None:
                 raise lane.error
-        return self.progress
 
     def _watch(
         self, threads: list[threading.Thread], until_idle: bool, report: Callable[[Progress], None] | None
@@ -302,8 +312,12 @@ class _Lane:
             message.release()
             return
         misfit = isinstance(failure, BodyMismatch)
-        buried = message.fail(f"{type(failure).__name__}: {failure}", final=misfit)
-        self._progress.add(failed=int(buried is None), dead=int(buried is not None))
+        why = f"{type(failure).__name__}: {failure}"
+        failed = self._leasing.fail_by_worker(message.lease, why, final=misfit)
+        message.ended = True
+        _log_failure(message, why, failed, failure)
+        buried = failed.dead_letters is not None
+        self._progress.add(failed=int(not buried), dead=int(buried))
 
     def _is_ending(self) -> bool:
         """Whether a call was cancelled because its loop ends: then the workers are stopped, in a moment."""
@@ -317,6 +331,17 @@ class _Lane:
             yield
         except LeaseOver:  # it took longer than its lease, and another has the message
             self._progress.add(lost=1)
+
+
+def _log_failure(message: LeasedMessage, why: str, failed: Failed, failure: BaseException) -> None:
+    attempt = f"attempt {message.attempts}" + ("" if failed.attempts is None else f" of {failed.attempts}")
+    if failed.dead_letters is not None:
+        then = f"it is a dead letter in {failed.dead_letters}"
+    else:
+        then = "it is delivered again" + ("" if failed.due is None else f" at {to_iso(to_datetime(failed.due))}")
+    text = f"queue {message.queue}, message {message.key}: {attempt} failed, {then}: {why}"
+    log.warning("%s", text.replace("\r", "\\r").replace("\n", "\\n"))
+    log.debug("message %s failed here", message.key, exc_info=failure)
 
 
 async def _awaited(result: Any) -> Any:
@@ -333,11 +358,17 @@ def _asked(function: Callable[..., Any], around: Surroundings) -> tuple[Asked, .
     except Exception as error:
         why = f"the types of {name} cannot be found: {error}; they must be names of its module"
         raise ArgumentInvalid(argument="worker", why=why) from None
-    return tuple(
+    asked = tuple(
         _asked_as(f"{name}, {parameter.name}", hints.get(parameter.name, Message), parameter, around)
         for parameter in inspect.signature(function).parameters.values()
         if parameter.default is inspect.Parameter.empty and parameter.kind not in _ANY_NUMBER
     )
+    bodies = [one.kind for one in asked if one.exact is not None]
+    if len(bodies) > 1:
+        types = " and ".join(getattr(kind, "__name__", str(kind)) for kind in bodies)
+        why = f"{name} asks for the body {len(bodies)} times, as {types}: give one parameter its type"
+        raise ArgumentInvalid(argument="worker", why=f"{why}, and each other one a default")
+    return asked
 
 
 def _asked_as(what: str, kind: Any, parameter: inspect.Parameter, around: Surroundings) -> Asked:
@@ -360,4 +391,10 @@ def _given(message: LeasedMessage, asked: Asked) -> Any:
     if asked.exact is None:
         return message if asked.face is None else asked.face(message)
     is_json = message.format is Format.JSON
-    return fitted(parse_json(message.body, exact=True) if asked.exact and is_json else message.value, asked.kind)
+    try:
+        return fitted(parse_json(message.body, exact=True) if asked.exact and is_json else message.value, asked.kind)
+    except BodyMismatch as misfit:
+        if message.format is not Format.TEXT or not message.body.lstrip().startswith(("{", "[")):
+            raise
+        why = f'{misfit.facts["why"]}. It was sent as text; send it as JSON: with --format json, or format="json"'
+        raise BodyMismatch(type=misfit.facts["type"], why=why) from None
