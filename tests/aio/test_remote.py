@@ -49,6 +49,7 @@ def within(here: Served, work: suite.Work) -> Any:
         suite.test_tasks_that_wait_share_a_thread,
         suite.test_a_wait_ends_and_a_held_queue_is_waited_for,
         suite.test_a_sphere_and_a_client_are_awaited,
+        suite.test_coroutine_workers_use_the_room_in_its_loop,
     ],
     ids=lambda test: test.__name__,
 )

@@ -13,10 +13,11 @@ import pytest
 
 import postroom
 import postroom.aio
-from postroom.aio import AsyncRoom
+from postroom.aio import AsyncLeasedMessage, AsyncRoom
 from postroom.aio.places import AsyncClient, AsyncMachine, AsyncSession, AsyncSphere, AsyncStation
 from postroom.aio.rooms import AsyncQueue
 from postroom.errors import ArgumentInvalid, LeaseOver, QueueFull, QueueHeld, QueueUnknown
+from postroom.queues.leases.working import Workers
 from postroom.queues.sessions import QueueSession
 from postroom.room import Postroom, QueueHandle
 from postroom.room.client import Client
@@ -342,3 +343,95 @@ def test_a_room_belongs_to_its_loop(q: Postroom) -> None:
         await room.close()
 
     asyncio.run(other())
+
+
+def test_coroutine_workers_use_the_room_in_its_loop(q: Postroom) -> None:
+    q.queues.create("out")
+    q.send_many("q", [{"n": number} for number in range(12)])
+
+    async def work(room: AsyncRoom) -> None:
+        together = asyncio.Barrier(3)
+
+        @room.worker("q", concurrency=3)
+        async def handle(order: dict[str, int], message: AsyncLeasedMessage, same: AsyncRoom) -> None:
+            assert same is room
+            await asyncio.wait_for(together.wait(), 20)
+            async with room.work("q") as another:
+                assert another is None or another.key != message.key
+            await room.send("out", order["n"], properties={"attempts": message.attempts})
+            await message.done()
+
+        progress = await room.drain()
+        assert progress.failed == progress.dead == 0
+        assert (await room.count("q")).queues[0].processed == 12
+
+    within(q, work)
+    assert {message.properties["attempts"] for message in q.peek("out")} == {1}
+    sound(q)
+
+
+def test_coroutine_workers_that_raise_have_failed_and_timeouts_are_theirs(q: Postroom) -> None:
+    q.consumers.set_policy("q", attempts=1)
+    q.send("q", "x")
+
+    async def work(room: AsyncRoom) -> None:
+        workers = Workers()
+
+        @workers.worker("q")
+        async def handle(message: AsyncLeasedMessage) -> None:
+            raise TimeoutError("the partner is asleep")
+
+        assert (await room.consumers.run(until_idle=True, workers=workers)).dead == 1
+        (dead,) = await room.peek("q.dead")
+        assert dead.properties["dead.reason"] == "TimeoutError: the partner is asleep"
+
+    within(q, work)
+
+
+def test_workers_whose_task_is_cancelled_finish_what_was_begun(q: Postroom) -> None:
+    q.queues.create("out")
+    q.send_many("q", ["x"] * 5)
+
+    async def work(room: AsyncRoom) -> None:
+        begun = asyncio.Event()
+
+        @room.worker("q")
+        async def handle(message: AsyncLeasedMessage) -> None:
+            begun.set()
+            await asyncio.sleep(0.2)
+            await room.send("out", "y")
+
+        running = asyncio.create_task(room.consumers.run())
+        await asyncio.wait_for(begun.wait(), 20)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    within(q, work)
+    count = q.count("q").queues[0]
+    assert (count.leased, count.processed) == (0, len(list(q.peek("out"))))
+    assert 0 < count.processed < 5
+
+
+def test_a_loop_that_ends_gives_back_what_its_workers_had(q: Postroom) -> None:
+    q.consumers.set_policy("q", attempts=1)
+    q.send_many("q", ["x"] * 3)
+
+    async def main() -> None:
+        room = await postroom.aio.open(q.url)
+        begun = asyncio.Event()
+
+        @room.worker("q", concurrency=3)
+        async def handle(message: AsyncLeasedMessage) -> None:
+            begun.set()
+            await asyncio.sleep(600)
+
+        kept.append((room, asyncio.create_task(room.consumers.run())))
+        await asyncio.wait_for(begun.wait(), 20)
+
+    kept: list[Any] = []
+    asyncio.run(main())
+    room = kept[0][0]
+    asyncio.run(room.close())
+    count = q.count("q").queues[0]
+    assert (count.leased, count.unprocessed, count.processed) == (0, 3, 0)

@@ -11,6 +11,7 @@ from tests.stations.procedures.office import office
 
 import postroom
 from postroom.diagnosis.finding import Level
+from postroom.limits import ATTEMPTS_MANY
 from postroom.room import Postroom
 
 from .conftest import HandClock, Told, fine
@@ -125,3 +126,27 @@ def test_leases_that_lost_their_holder_are_told(room: Postroom, told: Told) -> N
     seen = next(each for each in room.operations.overview().queues if each.name == "q")
     assert (seen.leased, seen.as_dict()["leased_count"]) == (2, 2)
     kept.done()
+
+
+def test_messages_that_fail_again_and_again_are_told(timed: Postroom, clock: HandClock, told: Told) -> None:
+    timed.queues.create("jobs")
+    timed.worker("jobs")(lambda message: 1 / 0 if message.body == "bad" else None)
+    key = timed.send("jobs", "bad").key
+    timed.send("jobs", "good")
+    for number in range(20):
+        timed.drain()
+        failed = sum(event.verb == "fail" for event in timed.trace(key))
+        if failed >= ATTEMPTS_MANY:
+            break
+        assert fine(told(timed, "leases")), number
+        clock.pass_by(61)
+    (note,) = told(timed, "leases")
+    assert (note.level, note.where) == (Level.NOTE, "jobs")
+    assert note.what == f"1 message(s) have failed {ATTEMPTS_MANY} times or more; {key} {ATTEMPTS_MANY} times"
+    assert note.do == f"postroom trace {key} tells why; postroom queue policy jobs --attempts 5"
+    leased = timed.receive("jobs", lease=30)
+    assert leased.message is None
+    clock.pass_by(61)
+    leased = timed.receive("jobs", lease=30)
+    assert leased.message is not None
+    assert any(each.what == note.what for each in told(timed, "leases")), "also while it is tried"

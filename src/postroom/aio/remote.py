@@ -256,12 +256,13 @@ class AsyncRemoteRoom(AsyncRoom):
         self._threads = requests = Requests(room)
         ends = RemoteEnds(requests, room._parts.leasing)
         self.queues = RemoteQueues(requests, room, ends)
-        self.consumers = RemoteConsumers(requests, room, self.queues, ends)
+        self.consumers = RemoteConsumers(requests, room, self.queues, ends, self)
         self.flows = RemoteFlows(requests, room.flows)
         self.spheres = RemoteSpheres(requests, room.spheres)
 
     async def close(self) -> None:
         """Wait for running requests and close the connections. Leases stay until they time out."""
+        self.consumers.stop()
         if asyncio.get_running_loop() is self._threads.loop:
             await self._threads.end()
         await super().close()

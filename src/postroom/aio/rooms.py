@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from types import TracebackType
 from typing import Any, Literal, overload
+from weakref import ref
 
 from postroom.aio.calls import Part, call, long, made, through
 from postroom.aio.messages import AsyncLeased, AsyncLeasedMessage, AsyncListing, Ends, looking
@@ -34,6 +35,7 @@ from postroom.model.arguments import check_call
 from postroom.queues.leases.leased import LeasedMessage
 from postroom.queues.leases.leasing import waited
 from postroom.queues.leases.returning import Unread
+from postroom.queues.leases.working import Progress, Surroundings, Workers
 from postroom.queues.results import Accepted, Held, Received, Sent
 from postroom.queues.selectors import Selector
 from postroom.queues.sending import Posting
@@ -230,15 +232,15 @@ class AsyncConsumers(Part):
 
     _here: RoomConsumers
 
-    def __init__(self, threads: Threads, room: Postroom, queues: AsyncQueues, ends: Ends) -> None:
+    def __init__(self, threads: Threads, room: Postroom, queues: AsyncQueues, ends: Ends, whole: AsyncRoom) -> None:
         super().__init__(threads, room.consumers)
+        self._rooms = (ref(whole), ref(room))
         self._queues = queues
         self._ends = ends
         self._keeper = room._parts.keeper
         self.worker = room.consumers.worker
         self.stop = room.consumers.stop
 
-    drain = long(RoomConsumers.drain)
     fire = call(RoomConsumers.fire)
     move = long(RoomConsumers.move)
     policy = call(RoomConsumers.policy)
@@ -246,11 +248,36 @@ class AsyncConsumers(Part):
     redrive = long(RoomConsumers.redrive)
     leases = call(RoomConsumers.leases)
     reset_policy = call(RoomConsumers.reset_policy)
-    run = long(RoomConsumers.run)
     schedule = call(RoomConsumers.schedule)
     schedules = call(RoomConsumers.schedules)
     set_policy = call(RoomConsumers.set_policy)
     unschedule = call(RoomConsumers.unschedule)
+
+    async def run(
+        self,
+        *,
+        until_idle: bool = False,
+        report: Callable[[Progress], None] | None = None,
+        workers: Workers | None = None,
+    ) -> Progress:
+        """Run workers until ``stop`` is called; with ``until_idle`` until the queues have nothing to deliver now.
+
+        Coroutine functions are awaited in the loop of this room, so that they can use it; other functions are called in
+        threads. A parameter whose type is ``AsyncRoom`` gets this room, an ``AsyncLeasedMessage`` the message. If its
+        task is cancelled, the workers finish running calls and lease nothing more.
+        """
+        threads, rooms = self._threads, tuple(room() for room in self._rooms)
+        faces = ((AsyncLeasedMessage, partial(AsyncLeasedMessage, self._ends)),)
+        pool = self._here._pool(workers, Surroundings(rooms, faces, threads.awaited, threads.loop.is_closed))
+        try:
+            return await threads.run(partial(self._here._run, pool, until_idle, report), apart=True)
+        except asyncio.CancelledError:
+            pool.stop()
+            raise
+
+    async def drain(self, workers: Workers | None = None) -> Progress:
+        """Run workers of this room, or these, until the queues are empty; for tests."""
+        return await self.run(until_idle=True, workers=workers)
 
     async def receive_many(
         self,
@@ -387,7 +414,7 @@ class AsyncRoom:
         self._changes = Changes(room.store, threads)
         ends = Ends(threads, room._parts.leasing)
         self.queues = AsyncQueues(threads, room, Lines(threads, self._changes), ends)
-        self.consumers = AsyncConsumers(threads, room, self.queues, ends)
+        self.consumers = AsyncConsumers(threads, room, self.queues, ends, self)
         self.flows = AsyncFlows(threads, room.flows)
         self.spheres = AsyncSpheres(threads, room.spheres)
 
@@ -400,7 +427,7 @@ class AsyncRoom:
         await self.close()
 
     async def close(self) -> None:
-        """Wait for running calls, release leases, and close the room; closing again does nothing."""
+        """Stop workers, wait for running calls, release leases, and close the room; closing again does nothing."""
         closing = asyncio.ensure_future(asyncio.to_thread(self._close))
         try:
             await asyncio.shield(closing)
@@ -409,6 +436,7 @@ class AsyncRoom:
             raise
 
     def _close(self) -> None:
+        self.consumers.stop()
         self._changes.close()
         self._threads.close()
         self._room.close()

@@ -7,8 +7,8 @@ A call that has begun goes on after that; its result is then given back.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import partial
@@ -16,7 +16,7 @@ from threading import Thread
 from typing import Any, Generic, TypeVar
 
 from postroom.errors import ArgumentInvalid
-from postroom.limits import AIO_THREADS, GROUP_MESSAGES_MAX
+from postroom.limits import AIO_LOOK_SECONDS, AIO_THREADS, GROUP_MESSAGES_MAX
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -43,6 +43,19 @@ class Threads:
             if not job.cancel() and undo is not None:
                 job.add_done_callback(partial(self._undo, undo))
             raise
+        return job.result()
+
+    def awaited(self, result: Awaitable[T]) -> T:
+        """Await something in the loop, for a thread outside it. If the loop ends before, it counts as cancelled."""
+        waiting = _awaited(result)
+        try:
+            job = asyncio.run_coroutine_threadsafe(waiting, self.loop)
+        except RuntimeError:  # the loop is closed
+            waiting.close()
+            raise CancelledError from None
+        while not wait([job], AIO_LOOK_SECONDS).done:
+            if self.loop.is_closed():
+                raise CancelledError
         return job.result()
 
     def check_loop(self) -> None:
@@ -77,6 +90,10 @@ class Threads:
     def start(self, work: Callable[[], object]) -> None:
         """Run ``work`` in the background."""
         self._start(work, False)
+
+
+async def _awaited(result: Awaitable[T]) -> T:
+    return await result
 
 
 def _settle(done: asyncio.Future[None]) -> None:

@@ -8,7 +8,8 @@ from shlex import quote
 
 from postroom.diagnosis.finding import Case, Told, note, warning
 from postroom.errors import NodeDown
-from postroom.limits import GROWING_SECONDS
+from postroom.limits import ATTEMPTS_MANY, GROWING_SECONDS
+from postroom.model.key import key_text
 from postroom.queues.tree.addressing import keyed_level
 from postroom.stations.places.names import database
 from postroom.stations.procedures.errors import DOSSIER
@@ -98,8 +99,23 @@ def leases(case: Case) -> Iterator[Told]:
             yield warning(what, name, "start a consumer again; or postroom leases, and postroom release: no attempt")
         if leased > lost:
             yield note(f"{leased - lost} message(s) are leased", name)
+    for name, count, key, attempts in case.store.read(_failing):
+        what = f"{count} message(s) have failed {ATTEMPTS_MANY} times or more; {key} {attempts} times"
+        yield note(what, name, f"postroom trace {key} tells why; postroom queue policy {quote(name)} --attempts 5")
     for name, count in case.store.read(_tried_again):
         yield note(f"{count} message(s) have failed, and wait for their next attempt", name)
+
+
+def _failing(tx: Transaction) -> list[tuple[str, int, str, int]]:
+    """For each queue with messages that have failed many times: how many, and the one that did most often."""
+    often: dict[int, list[tuple[int, int]]] = {}
+    for queue, message, attempts in tx.deliveries.often(ATTEMPTS_MANY):
+        often.setdefault(queue, []).append((attempts, message))
+    remarks = []
+    for queue in tx.queues.all():
+        for attempts, message in [max(often[queue.id])] if queue.id in often else []:
+            remarks.append((queue.name, len(often[queue.id]), key_text(message), attempts))
+    return remarks
 
 
 def _tried_again(tx: Transaction) -> list[tuple[str, int]]:

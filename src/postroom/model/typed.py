@@ -17,6 +17,7 @@ from uuid import UUID
 
 from postroom.errors import BodyMismatch
 
+_WHOLE = "body"  # a type that only its whole has a name for
 _ANYTHING = (Any, object, None)
 _LEAVES = (str, int, float, bool, type(None))
 _COLLECTIONS = (list, tuple, set, frozenset)
@@ -83,11 +84,24 @@ def plain(value: Any) -> Any:
     raise TypeError(f"a value of type {type(value).__name__} cannot be written as JSON")
 
 
-def fitted(value: Any, kind: Any, place: str = "") -> Any:
+def fitted(value: Any, kind: Any) -> Any:
     """Convert a JSON value to a type; the error says where it does not fit.
 
     Decimals in the input keep all digits where a decimal is wanted.
     """
+    try:
+        return _fitted(value, kind, "")
+    except BodyMismatch as misfit:
+        if misfit.facts["type"] != _WHOLE:
+            raise
+        raise BodyMismatch(type=_named(kind), why=misfit.facts["why"]) from None
+
+
+def _named(kind: Any) -> str:
+    return kind.__name__ if isinstance(kind, type) and get_origin(kind) is None else str(kind)
+
+
+def _fitted(value: Any, kind: Any, place: str) -> Any:
     if kind in _ANYTHING:
         return loosened(value)
     origin = get_origin(kind)
@@ -163,7 +177,7 @@ def _one_of(value: Any, kinds: tuple[Any, ...], place: str) -> Any:
     within: list[BodyMismatch] = []
     for kind in kinds:
         try:
-            return fitted(value, kind, place)
+            return _fitted(value, kind, place)
         except BodyMismatch as refusal:
             if not str(refusal.facts["why"]).startswith(f"{place or '/'}: "):
                 within.append(refusal)
@@ -179,10 +193,10 @@ def _sequence(value: Any, origin: Any, kinds: tuple[Any, ...], place: str) -> An
         if len(kinds) != len(value):
             _misfit(place, f"a list of {len(kinds)}", value)
         return tuple(
-            fitted(item, kind, f"{place}/{n}") for n, (item, kind) in enumerate(zip(value, kinds, strict=True))
+            _fitted(item, kind, f"{place}/{n}") for n, (item, kind) in enumerate(zip(value, kinds, strict=True))
         )
     kind = kinds[0] if kinds else Any
-    return origin(fitted(item, kind, f"{place}/{number}") for number, item in enumerate(value))
+    return origin(_fitted(item, kind, f"{place}/{number}") for number, item in enumerate(value))
 
 
 def _mapping(value: Any, kinds: tuple[Any, ...], place: str) -> dict[str, Any]:
@@ -190,14 +204,14 @@ def _mapping(value: Any, kinds: tuple[Any, ...], place: str) -> dict[str, Any]:
         _misfit(place, "an object", value)
     named, kind = kinds if len(kinds) == 2 else (str, Any)
     return {
-        _name(name, named, f"{place}/{name}"): fitted(item, kind, f"{place}/{name}") for name, item in value.items()
+        _name(name, named, f"{place}/{name}"): _fitted(item, kind, f"{place}/{name}") for name, item in value.items()
     }
 
 
 def _name(name: str, kind: Any, place: str) -> Any:
     """Convert a member name, which is text in JSON, to a key type such as a number."""
     if kind is not int:
-        return fitted(name, kind, place)
+        return _fitted(name, kind, place)
     try:
         return int(name)
     except ValueError:
@@ -214,13 +228,13 @@ def _record(
         _misfit(f"{place}/{missing[0]}", "a value", None)
     unknown = sorted(set(value) - set(hints))
     if unknown:
-        raise BodyMismatch(type="body", why=f"{place}/{unknown[0]}: there is no such field")
-    given = {name: fitted(item, hints[name], f"{place}/{name}") for name, item in value.items()}
+        raise BodyMismatch(type=_WHOLE, why=f"{place}/{unknown[0]}: there is no such field")
+    given = {name: _fitted(item, hints[name], f"{place}/{name}") for name, item in value.items()}
     try:
         return make(**given)
     except (ValueError, TypeError) as error:  # its own check, in __post_init__
-        raise BodyMismatch(type="body", why=f"{place or '/'}: {error}") from None
+        raise BodyMismatch(type=_WHOLE, why=f"{place or '/'}: {error}") from None
 
 
 def _misfit(place: str, wanted: str, value: Any) -> NoReturn:
-    raise BodyMismatch(type="body", why=f"{place or '/'}: {wanted} is wanted, not {str(value)[:100]!r}")
+    raise BodyMismatch(type=_WHOLE, why=f"{place or '/'}: {wanted} is wanted, not {str(value)[:100]!r}")

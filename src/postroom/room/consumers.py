@@ -14,7 +14,7 @@ from postroom.model.cron import Cron
 from postroom.model.message import Draft, Value
 from postroom.queues.leases.leased import LeasedMessage, LeaseShown
 from postroom.queues.leases.leasing import NOBODY
-from postroom.queues.leases.working import F, Pool, Progress, Workers
+from postroom.queues.leases.working import F, Pool, Progress, Surroundings, Workers
 from postroom.queues.relocating import Edit, Relocated
 from postroom.queues.selectors import Selector
 from postroom.queues.tree.addressing import said
@@ -124,9 +124,13 @@ class RoomConsumers(RoomPart):
         workers: Workers | None = None,
     ) -> Progress:
         """Run workers until ``stop`` is called; with ``until_idle`` until the queues have nothing to deliver now."""
+        return self._run(self._pool(workers, Surroundings((self._room(),))), until_idle, report)
+
+    def _pool(self, workers: Workers | None, around: Surroundings) -> Pool:
         chosen = self._parts.workers if workers is None else workers
-        fire = self._parts.scheduling.fire
-        pool = Pool(self._parts.leasing, self._parts.keeper, chosen.workers, fire, self._room())
+        return Pool(self._parts.leasing, self._parts.keeper, chosen.workers, self._parts.scheduling.fire, around)
+
+    def _run(self, pool: Pool, until_idle: bool, report: Callable[[Progress], None] | None) -> Progress:
         self._pools.add(pool)
         try:
             return pool.run(until_idle=until_idle, report=report)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 import threading
@@ -15,10 +16,13 @@ import pytest
 
 import postroom
 from postroom.errors import ArgumentInvalid
+from postroom.limits import WORKER_ATTEMPTS_AT_ONCE, WORKER_BACKOFF_SECONDS_MAX
 from postroom.model.body import Format
+from postroom.model.moment import to_microseconds
 from postroom.queues.leases.leased import LeasedMessage
 from postroom.queues.leases.working import Workers
 from postroom.room import Postroom
+from postroom.testing import HandClock, temporary_room
 
 
 @dataclass
@@ -242,6 +246,9 @@ def _made(body: str) -> Iterator[int]:
     yield 1
 
 
+def _twice(body: str, message: LeasedMessage, room: Postroom, n: int) -> None: ...
+
+
 @pytest.mark.parametrize(
     ("function", "why"),
     [
@@ -249,6 +256,7 @@ def _made(body: str) -> Iterator[int]:
         (_lost, "the types of _lost cannot be found: name 'Nowhere' is not defined"),
         (_named, "_named, body: a message is given by position"),
         (_made, "_made is a generator"),
+        (_twice, "_twice asks for the body 2 times, as str and int"),
     ],
 )
 def test_a_function_that_can_take_no_message_is_refused_before_one_is_leased(
@@ -260,3 +268,95 @@ def test_a_function_that_can_take_no_message_is_refused_before_one_is_leased(
     with pytest.raises(ArgumentInvalid, match=why):
         q.drain()
     assert [message.body for message in q.peek("q")] == ["x"]
+
+
+def test_a_failed_attempt_is_logged_with_what_becomes_of_its_message(
+    q: Postroom, caplog: pytest.LogCaptureFixture
+) -> None:
+    q.consumers.set_policy("q", attempts=2)
+
+    @q.worker("q")
+    def handle(message: LeasedMessage) -> None:
+        raise ValueError("no\nsuch customer")
+
+    key = q.send("q", "x").key
+    with caplog.at_level(logging.DEBUG, "postroom.work"):
+        q.drain()
+    told = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert told == [
+        f"queue q, message {key}: attempt 1 of 2 failed, it is delivered again: ValueError: no\\nsuch customer",
+        f"queue q, message {key}: attempt 2 of 2 failed, it is a dead letter in q.dead: ValueError: no\\nsuch customer",
+    ]
+    traced = [record for record in caplog.records if record.levelno == logging.DEBUG and record.exc_info]
+    assert len(traced) == 2
+    assert "raise ValueError" in caplog.text
+
+
+def test_a_retry_is_logged_with_its_time(q: Postroom, caplog: pytest.LogCaptureFixture) -> None:
+    q.consumers.set_policy("q", backoff=60)
+    q.worker("q")(lambda message: 1 / 0)
+    key = q.send("q", "x").key
+    q.drain()
+    (told,) = caplog.messages
+    assert told.startswith(f"queue q, message {key}: attempt 1 failed, it is delivered again at 20")
+    assert told.endswith(": ZeroDivisionError: division by zero")
+
+
+def test_a_worker_waits_longer_after_each_failure_in_a_queue_without_limits() -> None:
+    clock = HandClock()
+    with temporary_room(clock) as room:
+        room.queues.create("q")
+        room.worker("q")(lambda message: 1 / 0 if message.body == "bad" else None)
+        room.send_many("q", ["bad", "good"])
+        progress = room.drain()
+        assert (progress.done, progress.failed) == (1, WORKER_ATTEMPTS_AT_ONCE)
+        waits = []
+        for _ in range(12):
+            (event, *_) = [event for event in reversed(room.trace("00001.00001")) if event.verb == "fail"]
+            waits.append(((event.detail or {})["due"] - to_microseconds(event.time)) / 1_000_000)
+            clock.turn(waits[-1] + 1)
+            assert room.drain().failed == 1
+        assert all(0.5 * 2**n <= wait <= 2**n for n, wait in enumerate(waits[:6]))
+        assert all(wait <= WORKER_BACKOFF_SECONDS_MAX for wait in waits)
+        sound(room)
+
+
+def test_a_policy_with_attempts_is_kept_by_workers(q: Postroom) -> None:
+    q.consumers.set_policy("q", attempts=WORKER_ATTEMPTS_AT_ONCE + 3)
+    q.worker("q")(lambda message: 1 / 0)
+    q.send("q", "x")
+    assert (q.drain().failed, q.count("q.dead").queues[0].unprocessed) == (WORKER_ATTEMPTS_AT_ONCE + 2, 1)
+
+
+def test_what_schedules_have_due_is_sent_before_workers_are_idle() -> None:
+    clock = HandClock()
+    with temporary_room(clock) as room:
+        room.queues.create("q")
+        seen: list[str] = []
+
+        @room.worker("q")
+        def handle(message: LeasedMessage) -> None:
+            seen.append(message.body)
+            if len(seen) == 1:
+                clock.turn(61)
+
+        room.consumers.schedule("each minute", "* * * * *", "q", body="look")
+        assert room.drain().done == 0
+        clock.turn(61)
+        assert room.drain().done == 2
+        assert seen == ["look", "look"]
+
+
+def test_a_misfit_names_its_type_and_a_text_that_looks_like_json(q: Postroom) -> None:
+    @q.worker("q")
+    def handle(order: Order) -> None:
+        raise AssertionError("it is not called")
+
+    q.send("q", '{"n": 1}', format="text")
+    q.send("q", {"n": "many"})
+    assert q.drain().dead == 2
+    first, second = (str(message.properties["dead.reason"]) for message in q.peek("q.dead"))
+    assert "does not fit type Order: /: an object is wanted, not '{" in first
+    assert "It was sent as text; send it as JSON: with --format json" in first
+    assert "does not fit type Order: /n: int is wanted" in second
+    assert "as text" not in second

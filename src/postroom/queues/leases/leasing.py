@@ -80,6 +80,14 @@ class Ended(NamedTuple):
     final: bool = False  # whether there is no other attempt
 
 
+class Failed(NamedTuple):
+    """What becomes of a message after a failed attempt."""
+
+    dead_letters: str | None = None  # the queue that it went to
+    due: int | None = None  # when it is delivered again, if not at once
+    attempts: int | None = None  # how many the policy of its queue allows
+
+
 class Leasing:
     """The operations on leases, for one user of one store."""
 
@@ -351,9 +359,28 @@ class Leasing:
         self._held.discard(fence)
         return buried
 
-    def _fail(self, tx: Transaction, ended: Ended) -> str | None:
+    def fail_by_worker(self, fence: int, reason: str, *, final: bool) -> Failed:
+        """Like ``fail``, and tells what becomes of the message.
+
+        In a queue that would deliver it at once, without limit, it waits longer after each failure.
+        """
+        ended = Ended(fence, storable(reason.strip()) or "it failed", final)
+
+        def work(tx: Transaction) -> Failed:
+            leased = tx.deliveries.find(fence)
+            buried = self._fail(tx, ended, by_worker=True)
+            assert leased is not None, "else its end is refused"
+            attempts = tx.policies.of(tx.queues.to_read(leased.queue)).attempts
+            return Failed(buried, None if buried else tx.deliveries.details(leased.message).due, attempts)
+
+        failed = self._store.transact("fail", work)
+        self._held.discard(fence)
+        return failed
+
+    def _fail(self, tx: Transaction, ended: Ended, *, by_worker: bool = False) -> str | None:
         assert ended.failed is not None
-        stored, buried = tx.deliveries.fail(ended.fence, ended.failed[:REASON_CHARS_MAX], final=ended.final)
+        why = ended.failed[:REASON_CHARS_MAX]
+        stored, buried = tx.deliveries.fail(ended.fence, why, final=ended.final, by_worker=by_worker)
         if buried is None:
             self._came_back(tx, stored)
         else:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -23,14 +24,30 @@ from postroom.limits import WORKER_WAIT_SECONDS, WORKERS_MAX
 from postroom.model.arguments import check_methods
 from postroom.model.body import Format, parse_json
 from postroom.model.message import Message
+from postroom.model.moment import to_datetime, to_iso
 from postroom.model.typed import fitted, types_within
 from postroom.queues.leases.keeping import Keeper
 from postroom.queues.leases.leased import LeasedMessage
-from postroom.queues.leases.leasing import Leasing
+from postroom.queues.leases.leasing import Failed, Leasing
 from postroom.queues.leases.tracing import TRACE, current_trace
 
+log = logging.getLogger("postroom.work")
 _ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_CANCELLED = (asyncio.CancelledError, CancelledError)
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _awaited_alone(result: Any) -> None:
+    asyncio.run(_awaited(result))
+
+
+class Surroundings(NamedTuple):
+    """What functions may ask for besides the body, and how their coroutines are awaited."""
+
+    rooms: tuple[object, ...] = ()  # of one of these types: that room
+    messages: tuple[tuple[type[Message], Callable[[LeasedMessage], Message]], ...] = ()  # other faces of a message
+    awaited: Callable[[Any], object] = _awaited_alone
+    is_over: Callable[[], bool] = lambda: False  # whether coroutines can no longer be awaited
 
 
 class Worker(NamedTuple):
@@ -41,14 +58,14 @@ class Worker(NamedTuple):
     concurrency: int
     lease: float | None
 
-    def call(self, message: LeasedMessage, asked: Sequence[Asked]) -> None:
+    def call(self, message: LeasedMessage, asked: Sequence[Asked], around: Surroundings) -> None:
         """Call the function with a message, or with a value of the type that it wants."""
         trace = message.properties.get(TRACE)
         token = current_trace.set(trace if isinstance(trace, str) else None)
         try:
             result = self.function(*[_given(message, one) for one in asked])
             if inspect.isawaitable(result):
-                asyncio.run(_awaited(result))
+                around.awaited(result)
         finally:
             current_trace.reset(token)
 
@@ -59,6 +76,7 @@ class Asked(NamedTuple):
     kind: Any
     exact: bool | None = None  # of a body: whether its type has decimals, so that numbers keep their digits
     room: object = None
+    face: Callable[[LeasedMessage], Message] | None = None  # of the message
 
 
 @dataclass
@@ -116,12 +134,12 @@ class Pool:
         leasing: Leasing,
         keeper: Keeper,
         workers: list[Worker],
-        tick: Callable[[], object],
-        room: object = None,
+        tick: Callable[[], int],
+        around: Surroundings,
     ) -> None:
         self._leasing = leasing
-        self._room = room  # for functions that ask for it
-        self._tick = tick  # is called now and then
+        self._around = around
+        self._tick = tick  # sends what schedules have due, and says how much it was
         self._keeper = keeper
         self._workers = workers
         self._stop = threading.Event()
@@ -136,9 +154,17 @@ class Pool:
         if not self._workers:
             raise ArgumentInvalid(argument="workers", why="there is none; decorate a function with worker(QUEUE)")
         lanes = [
-            _Lane(worker, self._leasing, self._keeper, self.progress, self._stop, self._room)
+            _Lane(worker, self._leasing, self._keeper, self.progress, self._stop, self._around)
             for worker in self._workers
         ]
+        if until_idle:
+            self._tick()
+        self._work(lanes, until_idle, report)
+        while until_idle and not self._stop.is_set() and self._tick():  # a schedule was due meanwhile
+            self._work(lanes, until_idle, report)
+        return self.progress
+
+    def _work(self, lanes: list[_Lane], until_idle: bool, report: Callable[[Progress], None] | None) -> None:
         threads = [
             threading.Thread(target=lane.run, args=(until_idle,), name=f"worker {n}") for n, lane in enumerate(lanes)
         ]
@@ -154,7 +180,6 @@ class Pool:
         for lane in lanes:
             if lane.error is not None:
                 raise lane.error
-        return self.progress
 
     def _watch(
         self, threads: list[threading.Thread], until_idle: bool, report: Callable[[Progress], None] | None
@@ -178,10 +203,11 @@ class _Lane:
         keeper: Keeper,
         progress: Progress,
         stop: threading.Event,
-        room: object,
+        around: Surroundings,
     ) -> None:
         self._worker = worker
-        self._asked = _asked(worker.function, room)
+        self._around = around
+        self._asked = _asked(worker.function, around)
         self._leasing = leasing
         self._keeper = keeper
         self._progress = progress
@@ -248,7 +274,7 @@ class _Lane:
         failure: BaseException | None = None
         try:
             with self._keeper.keeping(message):
-                self._worker.call(message, self._asked)
+                self._worker.call(message, self._asked, self._around)
         except BaseException as error:
             failure = error
         with self._changed:
@@ -282,9 +308,22 @@ class _Lane:
                     message.done()
 
     def _fail(self, message: LeasedMessage, failure: BaseException) -> None:
+        if isinstance(failure, _CANCELLED) and self._is_ending():
+            message.release()
+            return
         misfit = isinstance(failure, BodyMismatch)
-        buried = message.fail(f"{type(failure).__name__}: {failure}", final=misfit)
-        self._progress.add(failed=int(buried is None), dead=int(buried is not None))
+        why = f"{type(failure).__name__}: {failure}"
+        failed = self._leasing.fail_by_worker(message.lease, why, final=misfit)
+        message.ended = True
+        _log_failure(message, why, failed, failure)
+        buried = failed.dead_letters is not None
+        self._progress.add(failed=int(not buried), dead=int(buried))
+
+    def _is_ending(self) -> bool:
+        """Whether a call was cancelled because its loop ends: then the workers are stopped, in a moment."""
+        if self._around.is_over():
+            self._stop.set()
+        return self._stop.wait(WORKER_WAIT_SECONDS)
 
     @contextmanager
     def _counting_lost(self) -> Iterator[None]:
@@ -294,11 +333,22 @@ class _Lane:
             self._progress.add(lost=1)
 
 
+def _log_failure(message: LeasedMessage, why: str, failed: Failed, failure: BaseException) -> None:
+    attempt = f"attempt {message.attempts}" + ("" if failed.attempts is None else f" of {failed.attempts}")
+    if failed.dead_letters is not None:
+        then = f"it is a dead letter in {failed.dead_letters}"
+    else:
+        then = "it is delivered again" + ("" if failed.due is None else f" at {to_iso(to_datetime(failed.due))}")
+    text = f"queue {message.queue}, message {message.key}: {attempt} failed, {then}: {why}"
+    log.warning("%s", text.replace("\r", "\\r").replace("\n", "\\n"))
+    log.debug("message %s failed here", message.key, exc_info=failure)
+
+
 async def _awaited(result: Any) -> Any:
     return await result
 
 
-def _asked(function: Callable[..., Any], room: object) -> tuple[Asked, ...]:
+def _asked(function: Callable[..., Any], around: Surroundings) -> tuple[Asked, ...]:
     """What a function's parameters want; checked before anything is leased."""
     name = getattr(function, "__name__", type(function).__name__)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
@@ -308,20 +358,27 @@ def _asked(function: Callable[..., Any], room: object) -> tuple[Asked, ...]:
     except Exception as error:
         why = f"the types of {name} cannot be found: {error}; they must be names of its module"
         raise ArgumentInvalid(argument="worker", why=why) from None
-    return tuple(
-        _asked_as(f"{name}, {parameter.name}", hints.get(parameter.name, Message), parameter, room)
+    asked = tuple(
+        _asked_as(f"{name}, {parameter.name}", hints.get(parameter.name, Message), parameter, around)
         for parameter in inspect.signature(function).parameters.values()
         if parameter.default is inspect.Parameter.empty and parameter.kind not in _ANY_NUMBER
     )
+    bodies = [one.kind for one in asked if one.exact is not None]
+    if len(bodies) > 1:
+        types = " and ".join(getattr(kind, "__name__", str(kind)) for kind in bodies)
+        why = f"{name} asks for the body {len(bodies)} times, as {types}: give one parameter its type"
+        raise ArgumentInvalid(argument="worker", why=f"{why}, and each other one a default")
+    return asked
 
 
-def _asked_as(what: str, kind: Any, parameter: inspect.Parameter, room: object) -> Asked:
+def _asked_as(what: str, kind: Any, parameter: inspect.Parameter, around: Surroundings) -> Asked:
     if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
         raise ArgumentInvalid(argument="worker", why=f"{what}: a message is given by position")
     if isinstance(kind, type) and issubclass(kind, Message):
-        return Asked(kind)
-    if room is not None and kind is not object and kind in type(room).__mro__:
-        return Asked(kind, room=room)
+        return Asked(kind, face=next((face for other, face in around.messages if issubclass(kind, other)), None))
+    for room in around.rooms:
+        if kind is not object and kind in type(room).__mro__:
+            return Asked(kind, room=room)
     try:
         return Asked(kind, Decimal in types_within(kind))
     except Exception as error:
@@ -329,7 +386,15 @@ def _asked_as(what: str, kind: Any, parameter: inspect.Parameter, room: object) 
 
 
 def _given(message: LeasedMessage, asked: Asked) -> Any:
+    if asked.room is not None:
+        return asked.room
     if asked.exact is None:
-        return message if asked.room is None else asked.room
+        return message if asked.face is None else asked.face(message)
     is_json = message.format is Format.JSON
-    return fitted(parse_json(message.body, exact=True) if asked.exact and is_json else message.value, asked.kind)
+    try:
+        return fitted(parse_json(message.body, exact=True) if asked.exact and is_json else message.value, asked.kind)
+    except BodyMismatch as misfit:
+        if message.format is not Format.TEXT or not message.body.lstrip().startswith(("{", "[")):
+            raise
+        why = f'{misfit.facts["why"]}. It was sent as text; send it as JSON: with --format json, or format="json"'
+        raise BodyMismatch(type=misfit.facts["type"], why=why) from None

@@ -21,7 +21,7 @@ from postroom.store.kernel.journal import Journal
 from postroom.store.kernel.message_rows import State, check_one
 from postroom.store.kernel.messages import Messages
 from postroom.store.kernel.owner import is_alive
-from postroom.store.kernel.policies import DEAD_LETTERS, NO_POLICY, STRICT, Policies, Policy
+from postroom.store.kernel.policies import DEAD_LETTERS, NO_POLICY, STRICT, Policies, Policy, delay_of_worker
 from postroom.store.kernel.queues import Queue, Queues
 from postroom.store.kernel.session import Session
 from postroom.store.kernel.slices import Slices
@@ -97,6 +97,10 @@ _STALE = (
 )
 _DETAILS = "SELECT state, attempts, priority, due, expires, lane FROM messages WHERE key = ?"
 _ATTEMPTS = "SELECT key, attempts FROM messages WHERE attempts > 0 AND key IN " + NUMBERS
+_OFTEN_DELAYED = "SELECT queue, key, attempts FROM messages" + BY_DUE + " WHERE state = 3 AND attempts >= ?"
+_OFTEN_LEASED = (
+    "SELECT m.queue, m.key, m.attempts - 1 FROM deliveries d JOIN messages m ON m.key = d.message WHERE m.attempts > ?"
+)
 #: Of the queues that the engine reads: those with a message that waits for its next attempt, and since when.
 _WATCHED_DUE = (
     "SELECT w.queue, (SELECT min(m.due) FROM messages m"
@@ -229,6 +233,11 @@ class Deliveries:
         rows = self._session.rows(_ATTEMPTS, (json.dumps(list(messages)),)) if messages else []
         return {row[0]: row[1] for row in rows}
 
+    def often(self, attempts: int) -> list[tuple[int, int, int]]:
+        """Messages that failed so often, and wait for the next attempt or are in it: queue, key, failed attempts."""
+        rows = [row for each in (_OFTEN_DELAYED, _OFTEN_LEASED) for row in self._session.rows(each, (attempts,))]
+        return sorted((row[0], row[1], row[2]) for row in rows)
+
     def watched_due(self) -> dict[int, int]:
         """The time of the first retry in each queue that the engine reads."""
         return {row[0]: row[1] for row in self._session.rows(_WATCHED_DUE) if row[1] is not None}
@@ -354,7 +363,9 @@ class Deliveries:
         self._give_back(queue, stored, details._replace(attempts=details.attempts - 1), "release", {}, due)
         return stored
 
-    def fail(self, fence: int, reason: str, *, final: bool = False, verb: str = "fail") -> tuple[Stored, str | None]:
+    def fail(
+        self, fence: int, reason: str, *, final: bool = False, verb: str = "fail", by_worker: bool = False
+    ) -> tuple[Stored, str | None]:
         """An attempt has failed: the message waits for the next, or goes to the dead letters after the last.
 
         Returns the message, and the queue of dead letters if it went there.
@@ -363,7 +374,7 @@ class Deliveries:
         policy = self._policies.of(queue)
         if final or policy.is_last(details.attempts):
             return stored, self._to_dead_letters(queue, stored, details, policy, reason).name
-        delay = policy.delay(details.attempts)
+        delay = delay_of_worker(policy, details.attempts) if by_worker else policy.delay(details.attempts)
         detail = {"why": reason, "attempts": details.attempts}
         self._give_back(queue, stored, details, verb, detail, self._session.now + delay if delay else None)
         return stored, None

@@ -9,7 +9,13 @@ import json
 from secrets import randbelow
 from typing import Any, NamedTuple
 
-from postroom.limits import BACKOFF_SECONDS_MAX, LEASE_SECONDS
+from postroom.limits import (
+    BACKOFF_SECONDS_MAX,
+    LEASE_SECONDS,
+    WORKER_ATTEMPTS_AT_ONCE,
+    WORKER_BACKOFF_SECONDS,
+    WORKER_BACKOFF_SECONDS_MAX,
+)
 from postroom.model.moment import in_microseconds
 from postroom.store.kernel.journal import JournaledTable
 from postroom.store.kernel.queues import Queue
@@ -83,6 +89,15 @@ class Policy(NamedTuple):
 
 
 NO_POLICY = Policy()
+_OF_WORKERS = Policy(backoff=WORKER_BACKOFF_SECONDS, backoff_max=WORKER_BACKOFF_SECONDS_MAX)
+
+
+def delay_of_worker(policy: Policy, attempts: int) -> int:
+    """Microseconds until a worker's next attempt: it does not call its function again at once, for ever."""
+    late = attempts - WORKER_ATTEMPTS_AT_ONCE
+    if policy.backoff or policy.attempts is not None or late < 0:
+        return policy.delay(attempts)
+    return _OF_WORKERS.delay(late + 1)
 
 
 class Policies(JournaledTable):

@@ -41,6 +41,17 @@ def test_workers_of_a_module_work_until_idle(run: Run, tmp_path: Path) -> None:
         assert "argument-invalid" in run("work", odd).err
 
 
+def test_failed_attempts_are_told_on_standard_error(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "shop_told.py").write_text(MODULE)
+    run("queue", "create", "orders")
+    run("queue", "policy", "orders", "--attempts", "1")
+    run("send", "orders", "--format", "json", "--body", '{"n": -3}')
+    command = [sys.executable, "-m", "postroom", "work", "shop_told:workers", "--until-idle"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    assert ran.stdout == "done: 0, failed: 0, dead letters: 1, lost: 0\n"
+    assert "attempt 1 of 1 failed, it is a dead letter in orders.dead: ValueError: less than nothing" in ran.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "app", "why"),
     [

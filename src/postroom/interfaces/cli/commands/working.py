@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 import os
 import signal
 import sys
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 def work(
     app: Annotated[str, argument("MODULE:NAME", "The module and name of the workers.")],
-    until_idle: Annotated[bool, option("--until-idle", "Stop when no message is left.")] = False,
+    until_idle: Annotated[bool, option("--until-idle", "Stop when nothing can be delivered now.")] = False,
     health: Annotated[Path | None, option("--health FILE", "A file to write the counts into.")] = None,
 ) -> None:
     """Let workers work on the messages of their queues.
@@ -38,9 +39,14 @@ def work(
     lasting = Lasting(opened, lambda it: it.consumers.stop(), once=until_idle)
     report = _Report(health)
 
+    from postroom.interfaces.http.observing.logs import configure
+
     def run(it: Postroom) -> None:
         _on_signals(lasting)
-        report(it.consumers.run(workers=_found(app), until_idle=until_idle, report=report))
+        workers = _found(app)
+        if not logging.getLogger("postroom.work").hasHandlers():  # unless the module has its own log
+            configure("text")
+        report(it.consumers.run(workers=workers, until_idle=until_idle, report=report))
 
     lasting.run(run)
     totals = report.totals

@@ -11,7 +11,7 @@ from postroom.interfaces.http.contract.kinds import EndedLease
 from postroom.limits import LONG_POLL_SECONDS_MAX
 from postroom.model.moment import to_microseconds
 from postroom.queues.leases.leased import LeasedMessage
-from postroom.queues.leases.leasing import Leasing, waited
+from postroom.queues.leases.leasing import Failed, Leasing, waited
 from postroom.queues.selectors import Selector
 from postroom.queues.tree.addressing import Names
 
@@ -59,6 +59,10 @@ class RemoteLeasing(Leasing):
     def fail(self, fence: int, reason: str, *, final: bool = False) -> str | None:
         buried: str | None = self._do("lease.fail", lease=fence, reason=reason, final=final)
         return buried
+
+    def fail_by_worker(self, fence: int, reason: str, *, final: bool) -> Failed:
+        """The server says when the message is delivered again: as the policy of its queue says."""
+        return Failed(self.fail(fence, reason, final=final))
 
     def find(self, fence: int) -> LeasedMessage:
         leased: LeasedMessage = self._do("consumers.lease", number=fence)

@@ -28,7 +28,17 @@ _STATUS: tuple[tuple[tuple[type[PostroomError], ...], int], ...] = (
     ((errors.RequestTooLarge, errors.BodyTooLarge), 413),
     ((errors.TooManyRequests,), 429),
     ((errors.RequestHeadTooLarge,), 431),
-    ((errors.ArgumentInvalid, errors.RequestInvalid, errors.EntryInvalid, errors.KeyInvalid, errors.NameInvalid, errors.BodyError), 400),
+    (
+        (
+            errors.ArgumentInvalid,
+            errors.RequestInvalid,
+            errors.EntryInvalid,
+            errors.KeyInvalid,
+            errors.NameInvalid,
+            errors.BodyError,
+        ),
+        400,
+    ),
     ((errors.LanguageUnknown, errors.DescriptionInvalid, errors.FlowInvalid, errors.FormInvalid), 422),
     ((errors.ProgramInvalid, errors.TypeInvalid, errors.SchemaMalformed, errors.FunctionUnknown), 422),
     ((errors.FileUnreadable,), 422),
