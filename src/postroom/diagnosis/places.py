@@ -109,8 +109,8 @@ def leases(case: Case) -> Iterator[Told]:
 def _failing(tx: Transaction) -> list[tuple[str, int, str, int]]:
     """For each queue with messages that have failed many times: how many, and the one that did most often."""
     often: dict[int, list[tuple[int, int]]] = {}
-    for queue, message, attempts in tx.deliveries.often(ATTEMPTS_MANY):
-        often.setdefault(queue, []).append((attempts, message))
+    for id, key, failed in tx.deliveries.often(ATTEMPTS_MANY):
+        often.setdefault(id, []).append((failed, key))
     remarks = []
     for queue in tx.queues.all():
         for attempts, message in [max(often[queue.id])] if queue.id in often else []:
