@@ -37,9 +37,10 @@ INTRODUCTION = """\
 `import postroom` gives the names of this page; names that are not here may change. `postroom.open` gives a
 `Postroom`. Each capability is a part of it (`room.queues`, `room.spheres`, …). The common verbs can be called on the
 room itself: `room.send` is `room.queues.send`. A result with more than one part has `as_dict()`: the document that the
-command prints with `--json`. `postroom.aio` has the same with `await`; [a table](../guide/workers.md#asyncio)
-says what is awaited and how. `postroom.http.app(room)` is a room as an ASGI application, and
-`postroom.http.problem(error)` the answer for an error: [in FastAPI](../guide/frameworks.md). The guides show them in use:
+command prints with `--json`. `postroom.aio` has the same with `await`;
+[a table](../guide/workers.md#asyncio) says what is awaited and how. `postroom.http.app(room)` is a room as an ASGI
+application, and `postroom.http.problem(error)` the answer for an error: [in FastAPI](../guide/frameworks.md). The
+guides show them in use:
 [queues](../guide/queues.md#from-python), [rules](../guide/rules.md#json-and-forms-from-python),
 [flows](../guide/flows.md#from-python), [stations](../guide/stations.md#from-python),
 [procedures](../guide/procedures.md#from-python), [spheres](../guide/spheres.md#from-python),

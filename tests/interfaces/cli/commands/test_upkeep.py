@@ -87,3 +87,16 @@ def test_no_room_is_made_for_a_backup_that_is_refused(run: Run, tmp_path: Path) 
     assert run("restore", "junk.db", "--replace").err.startswith("postroom: backup-invalid: ")
     assert sorted(file.name for file in tmp_path.iterdir()) == before, "a room that was there stays"
     assert "q" in run("count").out
+
+
+def test_an_empty_database_stays_empty_if_the_backup_is_refused(
+    run: Run, tmp_path: Path, empty_postgres_url: str
+) -> None:
+    (tmp_path / "junk.db").write_bytes(b"no room " * 1000)
+    assert run("restore", "junk.db", "--room", empty_postgres_url).err.startswith("postroom: backup-invalid: ")
+    assert run("count", "--room", empty_postgres_url).err.startswith("postroom: room-missing: ")
+    run("queue", "create", "q")
+    run("send", "q", "--body", "x")
+    run("backup", "b.db")
+    assert "1 message(s), verified" in run("restore", "b.db", "--room", empty_postgres_url).out
+    assert run("receive", "q", "--room", empty_postgres_url).out == "x\n"
