@@ -23,7 +23,7 @@ BEHAVIOURS = set(
     interfaces/cobol/test_kills.py interfaces/cobol/test_nist.py
     interfaces/cobol/test_programs.py interfaces/web/test_stories.py
     interfaces/web/test_every_page.py interfaces/web/test_form_in_browser.py interfaces/web/test_scale.py
-    interfaces/web/test_payloads.py interfaces/web/test_taking_back.py
+    interfaces/web/test_labels_in_browser.py interfaces/web/test_payloads.py interfaces/web/test_taking_back.py
     interfaces/http/test_both.py interfaces/http/test_unread.py interfaces/http/test_whole_interface.py
     interfaces/http/test_wrong_calls.py
     queues/test_states.py room/test_text.py
@@ -48,7 +48,7 @@ ELSEWHERE = {
         )
     },
     **{f"interfaces/http/{name}": "interfaces/http/test_app.py" for name in ("handling/responses", "services")},
-    **{f"interfaces/web/{name}": "interfaces/web/test_site.py" for name in "home page registry you".split()},
+    **{f"interfaces/web/{name}": "interfaces/web/test_site.py" for name in "home page registry".split()},
     "interfaces/web/stations/dossier": "interfaces/web/stations/test_desk.py",
     **{
         f"interfaces/web/stations/{name}": "interfaces/web/stations/test_form_page.py"

@@ -215,8 +215,8 @@ def _failed(seen: Overview, dead: Mapping[str, int], failed: ProcedureErrors) ->
         yield f"{name} has {counted(number, 'dead letter')}."
     for station, number in by_station(failed).items():
         yield f"{station} has {counted(number, 'error')} of procedures."
-    if effects := seen.outbox.get("failed"):
-        yield f"{counted(effects, 'effect')} of the outbox {'has' if effects == 1 else 'have'} failed."
+    if number := seen.outbox.get("failed", 0):
+        yield f"{counted(number, 'effect')} of the outbox {'has' if number == 1 else 'have'} failed."
 
 
 def _stopped(visit: Visit, seen: Overview) -> Iterator[tuple[str, str, str, str | None, str]]:
