@@ -139,7 +139,7 @@ def office_sights(room: Postroom) -> list[Sight]:
     return [
         Sight("mail", f"/desk/Ben?mail={mail}", "read-only until you get it"),
         Sight("waiting", "/desk/Ann", "Create the missing one"),
-        Sight("desk-wrong", "/desk/Ann", "Nothing was shipped.", {"Ship the chosen to": "Anne"}, "Ship"),
+        Sight("desk-wrong", "/desk/Ann", "Tick the forms in the table first.", {"Ship the chosen to": "Anne"}, "Ship"),
         Sight("desk-empty", "/desk/Ben?type=CLAIM", "No forms at hand."),
         Sight("new", f"{desk}/new", "Fill in APPROVAL"),
         Sight("new-claim", new, "on creation"),
