@@ -31,7 +31,8 @@ from rounds import Round, cost, cost_ratio
 
 OURS, BARE, RABBIT = "postroom", "a bare application", "RabbitMQ over STOMP"
 CLIENTS = 32
-BODY = b'{"body": "' + b"x" * 100 + b'"}'
+#: Of many lengths: a server that has seen a request before has not seen the next one.
+BODIES = [b'{"body": "%b"}' % (b"x" * length) for length in range(80, 121)]
 PROGRAM = """
 import json, sys
 import uvicorn
@@ -70,9 +71,9 @@ QUICK = Sizes(rounds=1, requests=200, events=10)
 
 @dataclass
 class Load:
-    """Requests that clients share: what is left of them, and how long each took."""
+    """Requests that clients share: how many are left, and how long each took."""
 
-    request: bytes
+    requests: Sequence[bytes]  # taken in turns
     left: int
     gap: float  # seconds between the beginnings of two requests of one client
     took: list[float] = field(default_factory=list)
@@ -107,7 +108,7 @@ class Sender(asyncio.Protocol):
             return
         self._load.left -= 1
         self._began = perf_counter()
-        self._transport.write(self._load.request)
+        self._transport.write(self._load.requests[self._load.left % len(self._load.requests)])
 
     def data_received(self, data: bytes) -> None:
         self._answer += data
@@ -142,8 +143,9 @@ class Answered(NamedTuple):
 async def answered(port: int, token: str, count: int, rate: float | None = None) -> Answered:
     """By all clients; at most at a rate, if there is one."""
     head = f"POST /queues/orders/messages HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
-    request = f"{head}Content-Type: application/json\r\nContent-Length: {len(BODY)}\r\n\r\n".encode() + BODY
-    load = Load(request, count, 0.0 if rate is None else CLIENTS / rate)
+    head += "Content-Type: application/json\r\nContent-Length: "
+    requests = [b"%b%d\r\n\r\n%b" % (head.encode(), len(body), body) for body in BODIES]
+    load = Load(requests, count, 0.0 if rate is None else CLIENTS / rate)
     loop = asyncio.get_running_loop()
     began, senders = perf_counter(), list[Sender]()
     try:

@@ -19,8 +19,10 @@ SCRIPT = r"""
 import errno, os, shutil, sys, time
 from pathlib import Path
 import postroom
+from postroom.engine.archiving import archive
 from postroom.errors import StoreFull
 from postroom.limits import RESERVE_BYTES
+from tests.faults.upkeep_workload import write_here
 disk = Path(sys.argv[1])
 first, last, step = map(int, sys.argv[2:5])
 
@@ -100,6 +102,9 @@ def one(free_pages, was_open):
             take(mine, 5)
     in_child(again)
     room = postroom.open(url)
+    outside = disk.parent / f"archives {free_pages} {was_open}"
+    archives = archive(room.store, room.store.read(lambda tx: tx.now), outside, write_here)
+    assert archives and room.store.read(lambda tx: tx.journal.archives.all()) == archives
     take(room, 1)
     assert got == [*range(20), *range(25, 30), 35], got
     (disk / "filler").unlink()

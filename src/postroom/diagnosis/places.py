@@ -10,7 +10,7 @@ from postroom.diagnosis.finding import Case, Told, note, warning
 from postroom.errors import NodeDown
 from postroom.limits import ATTEMPTS_MANY, GROWING_SECONDS
 from postroom.model.key import key_text
-from postroom.queues.tree.addressing import keyed_level
+from postroom.queues.tree.addressing import typed_level
 from postroom.stations.places.names import database
 from postroom.stations.procedures.errors import DOSSIER
 from postroom.store.kernel.owner import described, is_alive
@@ -20,17 +20,12 @@ from postroom.store.kernel.transaction import Transaction
 
 def holds(case: Case) -> Iterator[Told]:
     """Queues on hold: their messages wait until the hold is released."""
-    held = case.store.read(lambda tx: [(one, keyed_level(tx, one.path)) for one in tx.queues.all() if one.hold])
+    held = case.store.read(lambda tx: [(one, typed_level(tx, one.path)) for one in tx.queues.all() if one.hold])
     for queue, level in held:
         hold = Hold(queue.hold)
         stuck = not hold.releases and queue.unprocessed
         what = f"on hold ({hold.label})" + (f", and {queue.unprocessed} message(s) wait in it" if stuck else "")
-        yield (warning if stuck else note)(what, queue.name, f"postroom enable {_typed(level, queue.name)}")
-
-
-def _typed(level: str | None, name: str) -> str:
-    """The level with a password, as it is typed; a queue that has none is named itself."""
-    return quote(name) if level is None else " ".join(map(quote, level.split("/")))
+        yield (warning if stuck else note)(what, queue.name, f"postroom enable {level or quote(queue.name)}")
 
 
 def errors(case: Case) -> Iterator[Told]:

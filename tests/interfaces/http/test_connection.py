@@ -6,7 +6,10 @@ import asyncio
 import json
 import re
 import socket
+from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
+from itertools import pairwise
+from random import Random
 from time import monotonic, sleep
 from typing import Any, ClassVar
 
@@ -16,9 +19,10 @@ from tests.interfaces.http.conftest import Served
 from postroom.errors import RequestHeadTooLarge
 from postroom.interfaces.http import connection
 from postroom.interfaces.http.app import Interface
-from postroom.interfaces.http.connection import JoinedWrites
+from postroom.interfaces.http.connection import BoundedProtocol, JoinedWrites
 from postroom.interfaces.http.handling import plain_sends
 from postroom.interfaces.http.handling.sends import Sends
+from postroom.limits import REQUEST_HEAD_BYTES_MAX
 
 
 def connect(here: Served) -> socket.socket:
@@ -130,6 +134,158 @@ def test_a_plain_send_is_answered_as_by_the_application(
     monkeypatch.setattr(Interface, "begin_send", lambda *_: False)
     assert _said(here, pieces, answers, ends=ends) == short
     assert here.room.count("orders").queues[0].unprocessed - count == 2 * sent
+
+
+@pytest.mark.parametrize(
+    ("refused", "status"),
+    [
+        (b"NONSENSE\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.1\r\nX: " + b"x" * REQUEST_HEAD_BYTES_MAX + b"\r\n\r\n", b"431"),
+        (b"POST /queues/orders/messages HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nNONSENSE", b"400"),
+    ],
+)
+def test_what_is_refused_is_answered_after_what_came_before(
+    here: Served, begun: list[bool], monkeypatch: pytest.MonkeyPatch, refused: bytes, status: bytes
+) -> None:
+    monkeypatch.setattr(connection, "_LINGER_SECONDS", 0.1)
+    get = b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n"
+    one = _post(here, _BODY)
+    for before in ([one], [get], [one, get, one, one]):
+        with closing(connect(here)) as client:
+            client.sendall(b"".join(before) + refused)
+            got = b""
+            while piece := client.recv(65_536):
+                got += piece
+        expected = [b"200" if each is get else b"201" for each in before]
+        assert re.findall(rb"HTTP/1.1 ([0-9]+) ", got) == [*expected, status]
+
+
+# --- the same head again ---
+
+
+def _talk(here: Served, sent: Sequence[bytes], cuts: Random, *, waits: bool) -> bytes:
+    """What is answered to requests that are cut into pieces, until the connection is quiet; without keys."""
+    with closing(connect(here)) as client:
+        got = b""
+        for one in sent:
+            places = sorted(cuts.sample(range(1, len(one)), cuts.choice([0, 0, 0, 1, 2])))
+            try:
+                for start, end in pairwise([0, *places, len(one)]):
+                    client.sendall(one[start:end])
+                    sleep(0.003 if places else 0)
+            except OSError:  # it was closed by what came before
+                break
+            client.settimeout(0.1 if waits else 0.001)
+            with suppress(TimeoutError, OSError):
+                got += client.recv(65_536)
+        client.settimeout(0.1)
+        with suppress(TimeoutError, OSError):
+            while piece := client.recv(65_536):
+                got += piece
+        return re.sub(rb'"incident": "[0-9a-f]+"', b"", _KEY.sub(b"KEY", got))
+
+
+def _requests(here: Served, random: Random) -> list[bytes]:
+    """Mostly plain sends of one client; some have another head, go elsewhere, or are nonsense."""
+    get = b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n"
+    made: list[bytes] = []
+    while len(made) < 12:
+        body = json.dumps({"body": "x" * random.choice([0, 1, 9, 90, 5_000])}).encode()
+        others = [
+            get,
+            _post(here, body, "Accept: */*"),
+            _post(here, body, f"Idempotency-Key: k{random.random()}"),
+            _post(here, body[:-1]),
+            _post(here, b"\r\n" + body + b"\r\n"),
+            _post(here, body) + b"\r\n",
+            _post(here, body) * 2,
+            _post(here, body) + get,
+            _post(here, body).replace(b"/orders/", b"/nowhere/"),
+            _post(here, body).replace(b"Bearer ", b"Bearer x"),
+            _post(here, b""),
+        ]
+        ends = [_post(here, body, "Connection: close"), b"NONSENSE\r\n\r\n", _post(here, body, version="1.0")]
+        made.append(random.choice(others if random.random() < 0.3 else [_post(here, body)]))
+        if random.random() < 0.02:
+            made.append(random.choice(ends))
+    return made
+
+
+@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 400))])
+def test_a_head_that_is_not_parsed_again_changes_no_answer(
+    here: Served, begun: list[bool], monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    random = Random(seed)
+    waits = random.random() < 0.8
+    requests = _requests(here, random)
+    first = here.room.count("orders").queues[0].unprocessed
+    short = _talk(here, requests, Random(seed), waits=waits)
+    bodies = [message.body for message in here.room.queues.info("orders")][first:]
+    monkeypatch.setattr(BoundedProtocol, "_sends_again", lambda *_: False)
+    requests = [re.sub(rb"(Idempotency-Key: )k", rb"\1l", one) for one in requests]
+    assert _talk(here, requests, Random(seed), waits=waits) == short
+    assert [message.body for message in here.room.queues.info("orders")][first + len(bodies) :] == bodies
+
+
+def test_of_the_sends_of_a_client_only_the_first_is_parsed(
+    here: Served, begun: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[BoundedProtocol] = []
+    begin = BoundedProtocol.on_message_begin
+
+    def noted(self: BoundedProtocol) -> None:
+        parsed.append(self)
+        begin(self)
+
+    monkeypatch.setattr(BoundedProtocol, "on_message_begin", noted)
+    with closing(connect(here)) as client:
+        for length in (1, 10, 100, 1_000):
+            client.sendall(_post(here, json.dumps({"body": "x" * length}).encode()))
+            assert b" 201 " in client.recv(65_536)
+    assert len(parsed) == 1
+    assert [len(message.body) for message in here.room.queues.info("orders")][-4:] == [1, 10, 100, 1_000]
+
+
+def test_rights_and_holds_are_looked_at_though_the_head_is_known(here: Served, begun: list[bool]) -> None:
+    one = _post(here, _BODY)
+    with closing(connect(here)) as client:
+
+        def status() -> bytes:
+            client.sendall(one)
+            return client.recv(65_536).split()[1]
+
+        assert [status() for _ in range(3)] == [b"201"] * 3
+        here.room.queues.set_password("orders", password="pw")
+        here.room.queues.disable("orders", password="pw", input_only=True)
+        assert [status(), status()] == [b"409"] * 2
+        here.room.queues.enable("orders", password="pw")
+        assert [status(), status()] == [b"201"] * 2
+        (token,) = here.room.access.tokens()
+        here.room.access.revoke_token(token.id)
+        here.interface._callers.refresh()
+        assert status() == b"401"
+
+
+def test_a_connection_is_closed_when_nothing_comes_and_not_while_a_send_is_under_way(
+    here: Served, begun: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = BoundedProtocol.connection_made
+
+    def short(self: BoundedProtocol, transport: Any) -> None:
+        made(self, transport)
+        self.timeout_keep_alive = 0.2  # type: ignore[assignment]
+
+    monkeypatch.setattr(BoundedProtocol, "connection_made", short)
+    with closing(connect(here)) as client:
+        for _ in range(2):
+            client.sendall(_post(here, _BODY))
+            assert b" 201 " in client.recv(65_536)
+        with here.room.store._mutex:
+            client.sendall(_post(here, _BODY))
+            sleep(0.5)
+        assert b" 201 " in client.recv(65_536)
+        assert client.recv(1) == b"", "nothing came any more"
+    assert begun == [True] * 3
 
 
 def test_a_plain_send_that_is_refused_is_a_problem_and_is_told(here: Served, begun: list[bool]) -> None:

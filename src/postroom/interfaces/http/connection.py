@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from time import perf_counter
@@ -15,6 +16,7 @@ from postroom.errors import PostroomError, RequestHeadTooLarge, RequestInvalid, 
 from postroom.interfaces.http.app import Interface
 from postroom.interfaces.http.contract import problems
 from postroom.interfaces.http.handling import plain_sends
+from postroom.interfaces.http.handling.repeated import RepeatedHead
 from postroom.interfaces.http.handling.responses import SAFE, answer
 from postroom.interfaces.http.handling.sends import Outcome
 from postroom.limits import (
@@ -84,10 +86,12 @@ class BoundedProtocol(HttpToolsProtocol):
     _is_reading = False
     _read: tuple[Any, Any] | None = None  # a request to begin with when this piece of input has been read
     _answering: Any = None  # others of the same client may have come after it
+    _repeated: RepeatedHead | None = None  # of the last request, if it was a plain send that came in one piece
     _head_bytes = 0
     _piece_bytes = 0
     _in_head = True
     _is_refused = False
+    _refusal: PostroomError | None = None  # for which those before it have to be answered first
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -99,7 +103,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self._close()
 
     def timeout_keep_alive_handler(self) -> None:
-        self._too_slow()
+        if not self._is_answering():  # a send with a known head leaves the timer as it was
+            self._too_slow()
 
     # --- a request ---
 
@@ -117,11 +122,13 @@ class BoundedProtocol(HttpToolsProtocol):
             began = perf_counter()
             if app.begin_send(cycle.scope, cycle.body, partial(self._sent, cycle, app, began)):
                 return
+        self._repeated = None
         super()._start_asgi_task(cycle, app)
 
     def _sent(self, cycle: Any, app: Interface, began: float, name: str, outcome: Outcome) -> None:
         """Answer a plain send."""
         if isinstance(outcome, BaseException):
+            self._repeated = None
             super()._start_asgi_task(cycle, app.refusing_send(name, began, outcome))
             return
         if not self.transport.is_closing():
@@ -131,6 +138,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self._close()
         app.note_send(name, perf_counter() - began)
         self.on_response_complete()
+
+    def _is_answering(self) -> bool:
+        return self._answering is not None and not self._answering.response_complete
 
     # --- a client that does not read ---
 
@@ -171,12 +181,16 @@ class BoundedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._is_refused:  # it is not read any more, until the client has its answer
             return
+        if self._repeated is not None and self._sends_again(data):
+            return
+        between = self._is_between_requests()
         self._piece_bytes, self._is_reading = len(data), True
         super().data_received(data)
         self._is_reading = False
         if self._read is not None:
-            request, self._read = self._read, None
-            self._begin(*request)
+            (cycle, app), self._read = self._read, None
+            self._repeated = RepeatedHead.of(data, len(cycle.body)) if between else None
+            self._begin(cycle, app)
         if self._in_head and not self._is_refused:  # most heads come in one piece, and need neither timer nor count
             self._head_bytes += len(data)
             if self._head_bytes > REQUEST_HEAD_BYTES_MAX:
@@ -184,7 +198,27 @@ class BoundedProtocol(HttpToolsProtocol):
             elif self._head_timer is None:
                 self._head_timer = self.loop.call_later(REQUEST_HEAD_SECONDS, self._too_slow)
 
+    def _sends_again(self, data: bytes) -> bool:
+        """Begin a plain send with the same head as the one before, which need not be parsed again.
+
+        False if it is anything else.
+        """
+        cycle, app = self.cycle, self.app
+        body = None if self._repeated is None else self._repeated.body(data)
+        usual = cycle.response_complete and cycle.keep_alive and not self.flow.write_paused
+        if body is None or not usual or len(self.connections) > CONNECTIONS_MAX:
+            return False
+        if not app.begin_send(cycle.scope, body, partial(self._sent, cycle, app, perf_counter())):
+            return False
+        cycle.response_started = cycle.response_complete = False
+        self._answering = cycle
+        return True
+
+    def _is_between_requests(self) -> bool:
+        return self._head_bytes == 0 if self.cycle is None else not self._in_head and not self.cycle.more_body
+
     def on_message_begin(self) -> None:
+        self._repeated = None
         self._in_head, self._head_bytes = True, 0
         super().on_message_begin()
 
@@ -211,9 +245,25 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refuse(cause if isinstance(cause, PostroomError) else RequestInvalid(where="request", why=_NO_HTTP))
 
     def _refuse(self, error: PostroomError) -> None:
-        """Respond, and close when the client had time to read it; further input is discarded."""
+        """Respond when all requests before it have their answers. Further input is discarded."""
         self._is_refused = True
         self._forget_timer()
+        self._refusal = error
+        if self.cycle is not None and self.cycle.more_body:  # it is the body of this one that is wrong
+            self.pipeline = deque(waiting for waiting in self.pipeline if waiting[0] is not self.cycle)
+            if self._answering is self.cycle:
+                self._answering = None
+        self._answer_refused()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._answer_refused()
+
+    def _answer_refused(self) -> None:
+        """Tell why the rest of the input is refused, if nothing before it is under way, and close soon after."""
+        if self._refusal is None or self.pipeline or self._is_answering() or self.transport.is_closing():
+            return
+        error, self._refusal = self._refusal, None
         status, body = problems.problem(error)
         lines = [*problems.headers_of(error), *SAFE, (b"content-length", b"%d" % len(body)), (b"connection", b"close")]
         head = b"".join(name + b": " + value + b"\r\n" for name, value in lines)
@@ -224,7 +274,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._forget_timer()
         self._forget_read_timer()
         self._not_begun = None
-        if self._answering is not None and not self._answering.response_complete:
+        if self._is_answering():
             self._answering.disconnected = True
             self._answering.message_event.set()
         super().connection_lost(exc)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from shlex import join
 
 from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.errors import ArgumentInvalid, QueueNotSingle, QueueOwned, QueueUnknown
@@ -185,6 +186,6 @@ def _likely(names: Names, known: list[tuple[str, str]]) -> list[str]:
 
 
 def typed_level(tx: Transaction, path: str) -> str | None:
-    """The nearest level with a password, as it is typed."""
+    """The nearest level with a password, as it is typed in a shell."""
     level = keyed_level(tx, path)
-    return None if level is None else level.replace("/", " ")
+    return None if level is None else join(level.split("/"))

@@ -41,6 +41,10 @@ def test_a_message_is_leased_and_ended_by_its_number(run: Run) -> None:
 def test_leases_are_listed_and_one_without_a_holder_is_given_back(run: Run) -> None:
     run("queue", "create", "orders")
     assert run("leases").err == "no message is leased\n"
+    for none in ("0", "-1"):
+        refused = run("leases", "--limit", none)
+        assert refused.code == 1
+        assert "argument-invalid: limit: at least 1" in refused.err
     for body in ("one", "two", "three"):
         run("send", "orders", "--body", body)
     first = run("receive", "orders", "--lease", "600", "--json").json["message"]["lease"]

@@ -114,6 +114,8 @@ def leases(
       postroom leases
       postroom leases --after 42 --limit 100
     """
+    if limit < 1:
+        raise ArgumentInvalid(argument="limit", why="at least 1")
     with opened() as it:
         found = it.consumers.leases(after=after, limit=limit + 1)
     shown, more = found[:limit], len(found) > limit
