@@ -41,7 +41,7 @@ from postroom.store.kernel.queues import Hold
 from postroom.store.tables.sources import Source
 
 if TYPE_CHECKING:
-    from postroom.exchange.bulk import SentFile
+    from postroom.exchange.bulk import Intake, SentFile, SentParts, StoreIntake
     from postroom.exchange.message_writer import MessageFile
     from postroom.model.tables import Table
 
@@ -196,15 +196,45 @@ class RoomQueues(RoomPart):
         options = Options(declared, type, given_properties(properties) if properties else NO_PROPERTIES, messages)
         if idempotency_key:
             checked_key(idempotency_key)
+        intake = self._intake(said(queue))
+        return send_file(intake, path_of(file), options, identity=idempotency_key, progress=progress)
+
+    def sent_parts(self, queue: str | Sequence[str], *, of_user: str = "") -> SentParts:
+        """Which beginnings of files were sent to a queue: how a client of a server goes on with ``send_file``."""
+        return self._store_intake(said(queue), of_user).begin()
+
+    def send_part(
+        self,
+        queue: str | Sequence[str],
+        rows: Sequence[dict[str, Any]],
+        *,
+        message_count: int,
+        digest: str,
+        of_user: str = "",
+    ) -> int:
+        """Send the next messages of a file in one commit: ``send_file`` of a client of a server.
+
+        ``message_count`` and ``digest`` are those of the file up to the end of these messages. Returns how many were
+        sent: none, if that part was sent before.
+        """
+        from postroom.exchange.bulk import Part, read_rows
+
+        part, drafts = Part.checked(message_count, digest), read_rows(rows)
+        return self._store_intake(said(queue), of_user).send_part(part, drafts)
+
+    def _intake(self, queue: Sequence[str]) -> Intake:
+        """Where the messages of a file go."""
+        return self._store_intake(queue)
+
+    def _store_intake(self, queue: Sequence[str], of_user: str = "") -> StoreIntake:
+        from postroom.exchange.bulk import StoreIntake
+
         verbs, names = self._parts.verbs, said(queue)
-        return send_file(
+        return StoreIntake(
             self._parts.store,
-            path_of(file),
-            options,
             lambda tx: verbs.find_open(tx, names).name,
             lambda tx, drafts: verbs.enter(tx, names, drafts),
-            identity=idempotency_key,
-            progress=progress,
+            of_user,
         )
 
     def export(

@@ -158,7 +158,6 @@ def test_what_cannot_be_done_from_afar_says_so(here: Served, tmp_path: Path) -> 
             lambda: remote.store,
             lambda: remote.operations.restore("x.db"),
             lambda: remote.queues.session(),
-            lambda: remote.queues.send_file("q", "x.csv"),
             lambda: remote.definitions.spark_plan(),
             lambda: remote.journal.archive(timedelta(days=1), "x"),
             lambda: remote.stations.login("John", "secret"),

@@ -145,7 +145,8 @@ COMMANDS = {
 #: What no command does: for programs that page, or that hold a sphere, a lease or a client of flows.
 NO_COMMAND = set(
     """
-    queues.send_many consumers.lease queues.has_password queues.find_source consumers.fire definitions.try_message
+    queues.send_many queues.sent_parts queues.send_part consumers.lease queues.has_password queues.find_source
+    consumers.fire definitions.try_message
     definitions.files definitions.versions flows.publish_many client.subscriptions client.receive station.show
     stations.waiting.station station.others spheres.open sphere.send sphere.mail sphere.receive sphere.require
     held.heartbeat held.commit journal.after journal.archives operations.lags consumers.leases

@@ -16,7 +16,9 @@ from typing import Any, Literal, NoReturn
 from urllib.parse import urlencode
 
 from postroom.errors import ArgumentInvalid, FileUnreadable, NotRemote, QueueFull
+from postroom.exchange.bulk import Intake
 from postroom.interfaces.http.client.bodies import all_sent, as_published, as_sent, checked_properties, traced
+from postroom.interfaces.http.client.files import RemoteIntake
 from postroom.interfaces.http.client.leasing import RemoteLeasing, portions
 from postroom.interfaces.http.client.link import Link, in_path
 from postroom.interfaces.http.client.spheres import RemoteSphere, as_mailed_within, as_sent_within, bind
@@ -253,7 +255,7 @@ class _Remote:
     _place: dict[str, Any] = {}  # noqa: RUF012  # never changed
 
 
-@_verbs("queues", keeps="handle accept info export frame")
+@_verbs("queues", keeps="handle accept info export frame send_file")
 @check_methods
 class RemoteQueues(_Remote, RoomQueues):
     def create(
@@ -287,6 +289,9 @@ class RemoteQueues(_Remote, RoomQueues):
         if received and deliver is not None and isinstance(received, Received):
             deliver(received)
         return received
+
+    def _intake(self, queue: Sequence[str]) -> Intake:
+        return RemoteIntake(self._parts, queue)
 
     def peek(
         self, *queue: str, limit: int | None = None, where: str | None = None, after: str | None = None

@@ -32,7 +32,7 @@ PLACES: dict[str, Kind] = {"station": TEXT, "sphere": TEXT, "lease": NUMBER}
 #: What is asked inside a commit, and so refused for a server's room.
 UNSENT = ("agree",)
 #: About the machine of whoever calls, and never sent.
-LOCAL = (*UNSENT, "progress", "master", "conf", "deliver", "report", "before", "broker", "token", "detached")
+LOCAL = (*UNSENT, "progress", "master", "conf", "deliver", "report", "before", "broker", "token", "detached", "of_user")
 _OBJECTS = {"queue": ("queue", "key", "lease", "name"), "space": ("space",), "station": ("station",)}
 _DEEP = ("queue", "object")  # in a path they may have a slash
 

@@ -70,6 +70,17 @@ _QUEUES: tuple[Operation, ...] = (
         properties={"customer": "Oscar"},
     ),
     o("queues.send_many", "POST /queues/{queue}/batch", "send", "keys", queue="orders", bodies=["18", {"id": 19}]),
+    o("queues.sent_parts", "GET /queues/{queue}/parts", "send", "queue parts", queue="orders"),
+    o(
+        "queues.send_part",
+        "POST /queues/{queue}/parts",
+        "send",
+        "message_count",
+        queue="orders",
+        rows=[{"body": "order 20", "format": "text", "type": None, "properties": {}}],
+        message_count=1,
+        digest="5e1f" * 8,
+    ),
     o(
         "queues.send_segments",
         "POST /queues/{queue}/segments",

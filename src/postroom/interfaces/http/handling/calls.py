@@ -30,6 +30,7 @@ from postroom.room.identity import acting_with
 WISHES = frozenset({"source", "priority", "delay", "at", "expires", "reply_to", "correlation", "wait"})
 SEND_MANY = next(operation for operation in OPERATIONS if operation.name == "queues.send_many")
 _LISTING = frozenset({"queues.peek", "queues.history", "station.messages", "journal.after", "consumers.leases"})
+_OF_FILES = frozenset({"queues.sent_parts", "queues.send_part"})
 _SENDING = frozenset({"queues.send", "queues.send_many", "queues.distribute"})
 
 
@@ -50,6 +51,8 @@ def prepare(operation: Operation, arguments: dict[str, Any], caller: Caller, hea
     """Complete the arguments from headers and the caller."""
     if arguments.get("idempotency_key"):  # each user has keys of their own
         arguments["idempotency_key"] = UsersKey.of(caller.name, arguments["idempotency_key"])
+    if operation.name in _OF_FILES:  # and files of their own
+        arguments["of_user"] = caller.name
     body = arguments.get("body")
     if isinstance(body, JsonText):
         arguments.setdefault("format", Format.JSON.value)
