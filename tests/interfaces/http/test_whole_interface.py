@@ -53,13 +53,19 @@ def _ask(served: Served, operation: Any, examples: int) -> int:
         headers = {"Authorization": f"Bearer {served.token}"}
         case.headers = {name: value for name, value in (case.headers or {}).items() if name.lower() != "authorization"}
         response = case.call(base_url=served.url, headers=headers, timeout=30)
-        case.validate_response(response, checks=CHECKS)
+        case.validate_response(response, checks=CHECKS[1:] if _tells_of_another(operation, response) else CHECKS)
         if asked % 5 == 0:
             bare = case.call(base_url=served.url, headers={"Authorization": "Bearer none"}, timeout=30)
             assert bare.status_code in (401, 429), f"{case.method} {case.path} ignores who asks"
 
     ask()
     return asked
+
+
+def _tells_of_another(operation: Any, response: Any) -> bool:
+    """Whether it is not this server that fails, but the database that the request names."""
+    names_one = operation.definition.raw["operationId"] == "spheres.settle_database"
+    return bool(names_one and response.status_code == 503 and response.json()["code"] == "store-unavailable")
 
 
 def _strategies(operation: Any) -> list[Any]:
