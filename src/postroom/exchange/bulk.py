@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from postroom.errors import ArgumentInvalid
 from postroom.exchange.message_files import Options, drafts, file_size
+from postroom.exchange.reading_ahead import read_ahead
 from postroom.limits import BULK_BYTES, BULK_MESSAGES
 from postroom.model.message import Draft
 from postroom.model.progress import OnProgress
@@ -152,10 +153,11 @@ def send_file(
     sent_before = intake.begin()
     begin = end = _sent_before(file, options, identity, sent_before.parts)
     sent, size = 0, file_size(file)
-    for batch in _batches(file, options, identity, begin, intake):
-        sent, end = sent + intake.send(batch), batch.part.message_count
-        if progress is not None:
-            progress(min(batch.place, size), size)
+    with read_ahead(_batches(file, options, identity, begin, intake)) as batches:
+        for batch in batches:
+            sent, end = sent + intake.send(batch), batch.part.message_count
+            if progress is not None:
+                progress(min(batch.place, size), size)
     return SentFile(str(file), sent_before.queue, sent, end - sent)
 
 
