@@ -10,7 +10,7 @@ from postroom.aio.threads import Threads, Together
 from postroom.errors import LeaseOver
 from postroom.model.message import Message
 from postroom.queues import status
-from postroom.queues.leases.leased import LeasedMessage
+from postroom.queues.leases.leased import Failed, LeasedMessage
 from postroom.queues.leases.leasing import Leasing
 from postroom.queues.results import Listing
 
@@ -96,6 +96,11 @@ class AsyncLeasedMessage(Message):
         """Fail this attempt: the message waits for the next one, or becomes a dead letter after the last. ``final``
         makes it the last. Returns the queue of dead letters, if the message went there."""
         return await self._ends.threads.run(lambda: self._leased.fail(reason, final=final))
+
+    async def fail_by_worker(self, reason: str, *, final: bool = False) -> Failed:
+        """Like ``fail``, as a worker does: returns what becomes of the message. If its queue has no limit of attempts,
+        it waits longer after each failure."""
+        return await self._ends.threads.run(lambda: self._leased.fail_by_worker(reason, final=final))
 
     def __repr__(self) -> str:
         return repr(self._leased)

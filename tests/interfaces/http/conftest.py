@@ -137,8 +137,8 @@ def furnish(room: Postroom, folder: Path) -> dict[str, str | int]:
     room.queues.create_source("T1", password="secret")
     room.consumers.schedule("nightly", "0 3 * * *", "orders", body="count")
     room.store.transact("test", lambda tx: tx.outbox.add("command", {"queue": "orders"}, "orders"))
-    room.send_many("orders", [f"order {number}" for number in range(4)])
-    leases = [each.lease for each in room.receive_many("orders", count=4, lease=3600, detached=True)]
+    room.send_many("orders", [f"order {number}" for number in range(5)])
+    leases = [each.lease for each in room.receive_many("orders", count=5, lease=3600, detached=True)]
     return {
         "KEY": room.send("orders", "first").key,
         "DEAD": room.send("orders.dead", "last").key,

@@ -20,6 +20,20 @@ class Leases(Protocol):
     def release(self, fence: int, delay: float = 0.0) -> None: ...
     def extend(self, fences: Sequence[int], seconds: float) -> int: ...
     def fail(self, fence: int, reason: str, *, final: bool = False) -> str | None: ...
+    def fail_by_worker(self, fence: int, reason: str, *, final: bool) -> Failed: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """What becomes of a message after a failed attempt."""
+
+    dead_letters: str | None = None  # the queue that it went to
+    due: datetime | None = None  # when it is delivered again, if not at once
+    attempts_allowed: int | None = None  # by the policy of its queue
+
+    def as_dict(self) -> dict[str, Any]:
+        due = {} if self.due is None else {"due": to_iso(self.due)}
+        return {"dead_letters": self.dead_letters, **due}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +99,15 @@ class LeasedMessage(Message):
         buried = self._leasing.fail(self.lease, reason, final=final)
         self.ended = True
         return buried
+
+    def fail_by_worker(self, reason: str, *, final: bool = False) -> Failed:
+        """Like ``fail``, as a worker does: returns what becomes of the message.
+
+        If its queue has no limit of attempts, the message waits longer after each failure.
+        """
+        failed = self._leasing.fail_by_worker(self.lease, reason, final=final)
+        self.ended = True
+        return failed
 
     def __repr__(self) -> str:
         return f"<message {self.key} in {self.queue}, lease {self.lease}, attempt {self.attempts}>"

@@ -31,7 +31,7 @@ from postroom.model.message import IN_SPHERE, Message, Stored
 from postroom.model.moment import in_microseconds, to_datetime
 from postroom.queues import locks, selecting
 from postroom.queues.leases import returning
-from postroom.queues.leases.leased import LeasedMessage, LeaseShown
+from postroom.queues.leases.leased import Failed, LeasedMessage, LeaseShown
 from postroom.queues.selectors import Selector
 from postroom.queues.tree.addressing import Names, names_of, queues_of, shown, unowned
 from postroom.store.kernel.base import Lent, Store
@@ -78,14 +78,6 @@ class Ended(NamedTuple):
     fence: int
     failed: str | None = None  # why; None if the work is done
     final: bool = False  # whether there is no other attempt
-
-
-class Failed(NamedTuple):
-    """What becomes of a message after a failed attempt."""
-
-    dead_letters: str | None = None  # the queue that it went to
-    due: int | None = None  # when it is delivered again, if not at once
-    attempts: int | None = None  # how many the policy of its queue allows
 
 
 class Leasing:
@@ -371,7 +363,8 @@ class Leasing:
             buried = self._fail(tx, ended, by_worker=True)
             assert leased is not None, "else its end is refused"
             attempts = tx.policies.of(tx.queues.to_read(leased.queue)).attempts
-            return Failed(buried, None if buried else tx.deliveries.details(leased.message).due, attempts)
+            due = None if buried else tx.deliveries.details(leased.message).due
+            return Failed(buried, None if due is None else to_datetime(due), attempts)
 
         failed = self._store.transact("fail", work)
         self._held.discard(fence)

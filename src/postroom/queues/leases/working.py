@@ -24,11 +24,11 @@ from postroom.limits import WORKER_WAIT_SECONDS, WORKERS_MAX
 from postroom.model.arguments import check_methods
 from postroom.model.body import Format, parse_json
 from postroom.model.message import Message
-from postroom.model.moment import to_datetime, to_iso
+from postroom.model.moment import to_iso
 from postroom.model.typed import fitted, types_within
 from postroom.queues.leases.keeping import Keeper
-from postroom.queues.leases.leased import LeasedMessage
-from postroom.queues.leases.leasing import Failed, Leasing
+from postroom.queues.leases.leased import Failed, LeasedMessage
+from postroom.queues.leases.leasing import Leasing
 from postroom.queues.leases.tracing import TRACE, current_trace
 
 log = logging.getLogger("postroom.work")
@@ -313,8 +313,7 @@ class _Lane:
             return
         misfit = isinstance(failure, BodyMismatch)
         why = f"{type(failure).__name__}: {failure}"
-        failed = self._leasing.fail_by_worker(message.lease, why, final=misfit)
-        message.ended = True
+        failed = message.fail_by_worker(why, final=misfit)
         _log_failure(message, why, failed, failure)
         buried = failed.dead_letters is not None
         self._progress.add(failed=int(not buried), dead=int(buried))
@@ -334,11 +333,13 @@ class _Lane:
 
 
 def _log_failure(message: LeasedMessage, why: str, failed: Failed, failure: BaseException) -> None:
-    attempt = f"attempt {message.attempts}" + ("" if failed.attempts is None else f" of {failed.attempts}")
+    attempt = f"attempt {message.attempts}" + (
+        "" if failed.attempts_allowed is None else f" of {failed.attempts_allowed}"
+    )
     if failed.dead_letters is not None:
         then = f"it is a dead letter in {failed.dead_letters}"
     else:
-        then = "it is delivered again" + ("" if failed.due is None else f" at {to_iso(to_datetime(failed.due))}")
+        then = "it is delivered again" + ("" if failed.due is None else f" at {to_iso(failed.due)}")
     text = f"queue {message.queue}, message {message.key}: {attempt} failed, {then}: {why}"
     log.warning("%s", text.replace("\r", "\\r").replace("\n", "\\n"))
     log.debug("message %s failed here", message.key, exc_info=failure)

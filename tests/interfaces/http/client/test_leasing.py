@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.interfaces.http.conftest import Two
 
 import postroom
 from postroom import errors
+from postroom.limits import WORKER_ATTEMPTS_AT_ONCE
 from postroom.queues.leases.leased import LeasedMessage
 
 
@@ -71,6 +73,34 @@ def test_work_in_a_block_in_a_loop_and_by_workers(two: Two) -> None:
     assert sorted(found) == [0, 1, 2, 3, 5, 6, 7, 8]
     with two.it.work(queue) as nothing:
         assert nothing is None
+
+
+def test_workers_are_idle_when_what_fails_waits_for_its_time(two: Two) -> None:
+    """A queue without a limit of attempts delivers again at first at once, then later and later."""
+    queue = two.queue()
+    two.it.send_many(queue, ["bad", "good"])
+    workers = postroom.Workers()
+    workers.worker(queue)(lambda message: 1 / 0 if message.body == "bad" else None)
+    progress = two.it.consumers.run(until_idle=True, workers=workers)
+    assert (progress.done, progress.failed, progress.dead) == (1, WORKER_ATTEMPTS_AT_ONCE, 0)
+
+
+def test_what_becomes_of_a_failed_message_is_told(two: Two) -> None:
+    queue = two.queue()
+    two.it.send_many(queue, ["bad"] * 2)
+    for attempt in range(1, WORKER_ATTEMPTS_AT_ONCE + 1):
+        message = two.it.receive(queue, lease=60).message
+        assert isinstance(message, LeasedMessage)
+        failed = message.fail_by_worker("no paper")
+        assert message.ended
+        assert (failed.dead_letters, failed.attempts_allowed) == (None, None)
+        assert (failed.due is None) == (attempt < WORKER_ATTEMPTS_AT_ONCE), attempt
+        assert failed.due is None or failed.due > message.until - timedelta(seconds=60)
+    last = two.it.receive(queue, lease=60).message
+    assert isinstance(last, LeasedMessage)
+    assert last.fail_by_worker("no ink", final=True).dead_letters == f"{queue}.dead"
+    with pytest.raises(errors.LeaseOver):
+        last.fail_by_worker("no ink")
 
 
 def test_a_long_wait_is_woken_by_a_message(two: Two) -> None:

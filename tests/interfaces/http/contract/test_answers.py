@@ -30,7 +30,7 @@ COMMANDS = {
     "queues.distribute": "send orders --also copies --body x",
     "queues.receive": "receive orders",
     "consumers.receive_many": "receive orders --count 2 --lease 30",
-    "consumers.done_many": "done LEASE-1 LEASE-5",
+    "consumers.done_many": "done LEASE-1 LEASE-6",
     "lease.extend": "extend LEASE-2 60",
     "lease.release": "release LEASE-2 --delay 5",
     "lease.fail": "fail LEASE-3 'no such address'",
@@ -149,7 +149,7 @@ NO_COMMAND = set(
     consumers.fire definitions.try_message
     definitions.files definitions.versions flows.publish_many client.subscriptions client.receive station.show
     stations.waiting.station station.others spheres.open sphere.send sphere.mail sphere.receive sphere.require
-    held.heartbeat held.commit journal.after journal.archives operations.lags consumers.leases
+    lease.fail_by_worker held.heartbeat held.commit journal.after journal.archives operations.lags consumers.leases
     stations.procedure_errors access.end_sessions
     """.split()
 )
@@ -262,7 +262,7 @@ def _twin(room: Postroom, folder: Path, stack: ExitStack) -> dict[str, Any]:
         stack.callback(_abort, sphere)
     room.send("copies", "y")
     (leased,) = room.receive_many("copies", count=1, lease=3600, detached=True)
-    return {**known, "SENT": sphere.send("errors", "x").key, "LEASE-5": leased.lease}
+    return {**known, "SENT": sphere.send("errors", "x").key, "LEASE-6": leased.lease}
 
 
 def _abort(sphere: Sphere) -> None:

@@ -10,8 +10,8 @@ from postroom.interfaces.http.client.link import RemoteVerbs
 from postroom.interfaces.http.contract.kinds import EndedLease
 from postroom.limits import LONG_POLL_SECONDS_MAX
 from postroom.model.moment import to_microseconds
-from postroom.queues.leases.leased import LeasedMessage
-from postroom.queues.leases.leasing import Failed, Leasing, waited
+from postroom.queues.leases.leased import Failed, LeasedMessage
+from postroom.queues.leases.leasing import Leasing, waited
 from postroom.queues.selectors import Selector
 from postroom.queues.tree.addressing import Names
 
@@ -61,8 +61,8 @@ class RemoteLeasing(Leasing):
         return buried
 
     def fail_by_worker(self, fence: int, reason: str, *, final: bool) -> Failed:
-        """The server says when the message is delivered again: as the policy of its queue says."""
-        return Failed(self.fail(fence, reason, final=final))
+        failed: Failed = self._do("lease.fail_by_worker", lease=fence, reason=reason, final=final)
+        return failed
 
     def find(self, fence: int) -> LeasedMessage:
         leased: LeasedMessage = self._do("consumers.lease", number=fence)
