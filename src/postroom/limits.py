@@ -13,6 +13,7 @@ PROPERTIES_MAX: Final = 100  # on one message
 PROPERTY_BYTES_MAX: Final = 4_096  # one name and value
 BULK_MESSAGES: Final = 10_000  # of a file, sent in one commit
 BULK_BYTES: Final = 16 * 1024 * 1024  # of bodies of a file, in one commit
+READ_AHEAD_BYTES: Final = 4 * 1024 * 1024  # a file from this size on is read in a process of its own while it is stored
 BATCH_MESSAGES_MAX: Final = 1_000_000  # in one send of many
 
 # --- queues ---

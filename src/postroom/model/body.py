@@ -70,8 +70,6 @@ def parse_json(text: str, *, exact: bool = False) -> Any:
 
 def _parsed(text: str, decoder: json.JSONDecoder) -> Any:
     try:
-        if text.startswith("\ufeff"):
-            raise json.JSONDecodeError("a byte order mark is no part of JSON", text, 0)
         value = _value(text, decoder)
     except json.JSONDecodeError as error:
         raise JsonMalformed(why=f"{error.msg} at line {error.lineno}, column {error.colno}") from None
@@ -97,6 +95,8 @@ def _value(text: str, decoder: json.JSONDecoder) -> Any:
     try:
         value, end = decoder.raw_decode(text)
     except json.JSONDecodeError:
+        if text.startswith("\ufeff"):
+            raise json.JSONDecodeError("a byte order mark is no part of JSON", text, 0) from None
         return decoder.decode(text)
     return value if end == len(text) else decoder.decode(text)
 

@@ -217,7 +217,7 @@ class RoomQueues(RoomPart):
         ``message_count`` and ``digest`` are those of the file up to the end of these messages. Returns how many were
         sent: none, if that part was sent before.
         """
-        from postroom.exchange.bulk import Part, read_rows
+        from postroom.exchange.parts import Part, read_rows
 
         part, drafts = Part.checked(message_count, digest), read_rows(rows)
         return self._store_intake(said(queue), of_user).send_part(part, drafts)

@@ -23,7 +23,8 @@ from postroom.errors import (
     QueueUnknown,
     RightMissing,
 )
-from postroom.exchange.bulk import Batch, SentFile
+from postroom.exchange.bulk import SentFile
+from postroom.exchange.parts import Batch
 from postroom.interfaces.http.client import files
 from postroom.interfaces.http.client.files import RemoteIntake
 from postroom.interfaces.http.client.remote import RemoteRoom

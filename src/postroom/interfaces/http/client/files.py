@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from postroom.exchange.bulk import Batch, SentParts
+from postroom.exchange.bulk import SentParts
+from postroom.exchange.parts import Batch
 from postroom.interfaces.http.client.link import RemoteVerbs
 from postroom.limits import BULK_LINES, REQUEST_BYTES_MAX
 

@@ -30,16 +30,17 @@ _TAG, _VALUE = "$", "v"
 _MODULES = frozenset(
     """
     diagnosis.finding engine.holding engine.presence engine.steps.effects engine.steps.tryout exchange.bulk
-    exchange.message_writer exchange.xes flows.clients flows.graph.inspection flows.tryout model.body model.definitions
-    model.message model.types queues.leases.leased queues.relocating queues.results queues.segments queues.sources
-    queues.tree.hierarchy room.access room.catalog room.overview rules.inspection rules.retention rules.tryout
-    spheres.compensation spheres.monitor spheres.sending stations.counters.definitions stations.counters.stage
-    stations.forms.catalog stations.forms.drawing stations.mail.editions stations.forms.form stations.mail.mail
-    stations.mail.story stations.places.network stations.procedures.catalog stations.procedures.definitions
-    stations.procedures.inspection stations.procedures.tryout stations.queries.images stations.queries.sql
-    stations.station store.kernel.journal store.kernel.outbox store.kernel.policies store.kernel.queues
-    store.proof.mending store.proof.verification store.tables.access store.tables.endpoints store.tables.images
-    store.tables.schedules store.tables.sources store.tables.types store.kernel.archives store.upkeep.backup
+    exchange.parts exchange.message_writer exchange.xes flows.clients flows.graph.inspection flows.tryout model.body
+    model.definitions model.message model.types queues.leases.leased queues.relocating queues.results
+    queues.segments queues.sources queues.tree.hierarchy room.access room.catalog room.overview rules.inspection
+    rules.retention rules.tryout spheres.compensation spheres.monitor spheres.sending stations.counters.definitions
+    stations.counters.stage stations.forms.catalog stations.forms.drawing stations.mail.editions stations.forms.form
+    stations.mail.mail stations.mail.story stations.places.network stations.procedures.catalog
+    stations.procedures.definitions stations.procedures.inspection stations.procedures.tryout
+    stations.queries.images stations.queries.sql stations.station store.kernel.journal store.kernel.outbox
+    store.kernel.policies store.kernel.queues store.proof.mending store.proof.verification store.tables.access
+    store.tables.endpoints store.tables.images store.tables.schedules store.tables.sources store.tables.types
+    store.kernel.archives store.upkeep.backup
     """.split()
 )
 _SCALARS: dict[type, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
