@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import islice
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,62 +19,81 @@ from postroom.exchange.message_files import Options
 from postroom.exchange.parts import Batch, Reading, batches
 from postroom.exchange.reading_ahead import read_ahead
 from postroom.limits import READ_AHEAD_BYTES
+from postroom.model.body import Format
 from postroom.room import Postroom
 
 
-def reading(file: Path, begin: int = 0, size: int = 10) -> Reading:
-    return Reading(file, Options(None, None, '{"from":"file"}'), "mine", begin, size, 1 << 20)
+def reading(file: Path, begin: int = 0, options: Options = Options(properties='{"from":"file"}')) -> Reading:  # noqa: B008
+    return Reading(file, options, "mine", begin, 10, 1 << 20)
 
 
-def children() -> list[str]:
-    return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+def there(asked: Reading, size: int = READ_AHEAD_BYTES, use: Callable[[], None] = lambda: None) -> list[Batch]:
+    found: list[Batch] = []
+
+    def take(batch: Batch) -> None:
+        found.append(batch)
+        use()
+
+    read_ahead(asked, size, take)
+    return found
 
 
-def test_the_batches_are_those_that_are_read_here(tmp_path: Path) -> None:
+def readers() -> list[int]:
+    """The processes that read files for this one."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return [int(child) for child in children if b"reading_ahead" in Path("/proc", child, "cmdline").read_bytes()]
+
+
+def test_the_batches_are_those_that_are_read_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = lines(tmp_path / "a.jsonl", range(95))
-    file.write_text(file.read_text() + '{"n": "\\u00e9 \N{SNOWMAN}", "of": [1.50, null]}\n')
+    file.write_text(file.read_text() + '{"n": "\\u00e9 \N{SNOWMAN}\N{GRINNING FACE}\u2028", "of": [1.50, null]}\n')
     for begin in (0, 7, 96):
-        with read_ahead(reading(file, begin), READ_AHEAD_BYTES) as there:
-            assert list(there) == list(batches(reading(file, begin)))
-    csv = tmp_path / "a.csv"
-    csv.write_text('id,name\n1,Bolt\n2,"a, b"\n')
-    with read_ahead(reading(csv), READ_AHEAD_BYTES) as there:
-        (batch,) = there
-    assert [draft.body for draft in batch.drafts] == ['{"id":"1","name":"Bolt"}', '{"id":"2","name":"a, b"}']
+        assert there(reading(file, begin)) == list(batches(reading(file, begin)))
+    monkeypatch.chdir(tmp_path)
+    assert there(reading(Path("a.jsonl"))) == list(batches(reading(file)))
+    whole = tmp_path / "whole.jsonl"
+    whole.write_text('{"body": "one\\ntwo", "format": "text", "properties": {"p": 1}}\n{"body": [1], "type": "T"}\n')
+    whole_messages = reading(whole, options=Options(messages=True))
+    assert [draft.body for draft in there(whole_messages)[0].drafts] == ["one\ntwo", "[1]"]
+    assert there(whole_messages) == list(batches(whole_messages))
+    texts = tmp_path / "a.txt"
+    texts.write_text("<a/>\n<b>\n")
+    xml = reading(texts, options=Options(Format.XML))
+    with pytest.raises(FileLineInvalid, match=r"a\.txt, line 2: the body is not"):
+        there(xml)
 
 
 def test_only_a_large_file_gets_a_process(tmp_path: Path) -> None:
     file = lines(tmp_path / "a.jsonl", range(10))
-    with read_ahead(reading(file), READ_AHEAD_BYTES - 1) as there:
-        assert not children()
-        assert len(next(there).drafts) == 10
-    with read_ahead(reading(file), READ_AHEAD_BYTES) as there:
-        assert len(next(there).drafts) == 10
-        assert len(children()) == 1
+    before = readers()
+    assert len(there(reading(file), READ_AHEAD_BYTES - 1)) == 1
+    assert readers() == before
+    assert len(there(reading(file), READ_AHEAD_BYTES)) == 1
+    assert len(readers()) == 1
 
 
 def test_an_error_comes_after_the_batches_before_it(tmp_path: Path) -> None:
     file = lines(tmp_path / "a.jsonl", range(25), bad=17)
-    with read_ahead(reading(file), READ_AHEAD_BYTES) as there:
-        assert len(next(there).drafts) == 10
-        with pytest.raises(FileLineInvalid, match=r"a\.jsonl, line 18: the body is not JSON") as told:
-            next(there)
-    assert told.value.facts["line"] == 18
-    with (
-        read_ahead(reading(tmp_path / "none.jsonl"), READ_AHEAD_BYTES) as there,
-        pytest.raises(FileUnreadable, match="No such file"),
-    ):
-        next(there)
+    had: list[int] = []
+    with pytest.raises(FileLineInvalid, match=r"a\.jsonl, line 18: the body is not JSON") as told:
+        there(reading(file), use=lambda: had.append(10))
+    assert (told.value.facts["line"], had) == (18, [10])
+    with pytest.raises(FileUnreadable, match="No such file"):
+        there(reading(tmp_path / "none.jsonl"))
 
 
-def test_who_stops_early_leaves_no_process(tmp_path: Path) -> None:
+def test_an_error_of_the_receiver_is_its_own_and_ends_the_reading(tmp_path: Path) -> None:
     file = lines(tmp_path / "a.jsonl", range(200_000))
-    with read_ahead(reading(file), READ_AHEAD_BYTES) as there:
-        assert len(list(islice(there, 3))) == 3
-    assert not children()
-    with pytest.raises(KeyError), read_ahead(reading(file), READ_AHEAD_BYTES) as there:
-        raise KeyError(next(there).place)
-    assert not children()
+    used: list[int] = []
+
+    def use() -> None:
+        used.append(1)
+        raise KeyError("full")
+
+    with pytest.raises(KeyError, match="full"):
+        there(reading(file), use=use)
+    assert used == [1]
+    assert not readers()
 
 
 def test_a_process_that_is_killed_is_told_and_what_it_had_read_stays_sent(
@@ -88,10 +107,10 @@ def test_a_process_that_is_killed_is_told_and_what_it_had_read_stays_sent(
 
     def kill(done: int, total: int) -> None:
         if not killed:
-            killed.extend(map(int, children()))
+            killed.extend(readers())
             os.kill(killed[0], signal.SIGKILL)
 
-    with pytest.raises(FileUnreadable, match="the process that read it ended with status -9"):
+    with pytest.raises(FileUnreadable, match="the process that read it was killed"):
         room.queues.send_file("q", file, progress=kill)
     sent = len(numbers(room))
     assert sent % 1_000 == 0
@@ -105,11 +124,8 @@ def test_the_process_ends_with_who_asked_it(tmp_path: Path) -> None:
     file = lines(tmp_path / "a.jsonl", range(500_000))
     program = f"""
 from pathlib import Path
-from tests.exchange.test_reading_ahead import children, reading, read_ahead
-with read_ahead(reading(Path({str(file)!r})), 1 << 30) as there:
-    next(there)
-    print(*children(), flush=True)
-    input()
+from tests.exchange.test_reading_ahead import readers, reading, there
+there(reading(Path({str(file)!r})), use=lambda: input(f"{{readers()[0]}}\\n"))
 """
     asking = subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]
@@ -123,10 +139,3 @@ with read_ahead(reading(Path({str(file)!r})), 1 << 30) as there:
     while reader.exists() and time.monotonic() < until:
         time.sleep(0.05)
     assert not reader.exists()
-
-
-def test_a_batch_survives_the_way(tmp_path: Path) -> None:
-    (batch,) = batches(reading(lines(tmp_path / "a.jsonl", range(10))))
-    part, place, columns = reading_ahead._packed(batch)
-    assert reading_ahead._unpacked(part, place, columns) == batch
-    assert isinstance(batch, Batch)

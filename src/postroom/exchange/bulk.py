@@ -101,12 +101,14 @@ def send_file(
 ) -> SentFile:
     """Send every message of a file, in order. At an invalid row it raises; the batches before it stay sent."""
     known = intake.begin()
-    begin = end = sent_before(file, options, identity, known.parts)
-    sent, size = 0, file_size(file)
-    reading = Reading(file, options, identity, begin, intake.batch_messages, intake.batch_bytes)
-    with read_ahead(reading, size) as batches:
-        for batch in batches:
-            sent, end = sent + intake.send(batch), batch.part.message_count
-            if progress is not None:
-                progress(min(batch.place, size), size)
+    begin = sent_before(file, options, identity, known.parts)
+    size, sent, end = file_size(file), 0, begin
+
+    def send(batch: Batch) -> None:
+        nonlocal sent, end
+        sent, end = sent + intake.send(batch), batch.part.message_count
+        if progress is not None:
+            progress(min(batch.place, size), size)
+
+    read_ahead(Reading(file, options, identity, begin, intake.batch_messages, intake.batch_bytes), size, send)
     return SentFile(str(file), known.queue, sent, end - sent)

@@ -1,91 +1,78 @@
-"""Reads a large file in a process of its own, while this one stores what was read before.
+"""Reads a large file in a child process, while this one stores what was read before.
 
 ``python -m postroom.exchange.reading_ahead`` is that process.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import pickle
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, BinaryIO
+from collections.abc import Callable
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
 
-from postroom.errors import FileUnreadable
+from postroom import errors
+from postroom.engine.bounded_process import BoundedProcesses, Ended, attend
+from postroom.errors import FileUnreadable, PostroomError
+from postroom.exchange.message_files import Options
 from postroom.exchange.parts import Batch, Part, Reading, batches
 from postroom.limits import READ_AHEAD_BYTES
+from postroom.model.body import Format
 from postroom.model.message import Draft
 
+_readers = BoundedProcesses("postroom.exchange.reading_ahead")
 
-@contextmanager
-def read_ahead(reading: Reading, size: int) -> Iterator[Iterator[Batch]]:
-    """The batches of a file of so many bytes; whatever their reader raises comes in its place.
 
-    At the end of the block nothing reads any more.
-    """
+def read_ahead(reading: Reading, size: int, use: Callable[[Batch], None]) -> None:
+    """Hand each batch of a file of so many bytes to ``use``, in order; raise what its reader raises."""
     if size < READ_AHEAD_BYTES:  # starting a process would take longer
-        yield batches(reading)
+        for batch in batches(reading):
+            use(batch)
         return
-    process = _started()
     try:
-        yield _received(process, reading)
-    finally:
-        process.kill()
-        for pipe in (process.stdin, process.stdout):
-            assert pipe is not None
-            pipe.close()
-        process.wait()
+        told = _readers.ask(_request(reading), lambda news: use(_unpacked(news)), tries=1)
+    except Ended:
+        raise FileUnreadable(file=str(reading.file), why="the process that read it was killed") from None
+    if told:
+        code, facts = json.loads(told)
+        raise getattr(errors, code)(**facts)
 
 
-def _started() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "postroom.exchange.reading_ahead"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        start_new_session=True,  # a signal from the keyboard is for us
-        bufsize=1 << 16,
-    )
+def _request(reading: Reading) -> bytes:
+    file, options, *rest = reading
+    return json.dumps([os.getcwd(), str(file), options, *rest]).encode()
 
 
-def _received(process: subprocess.Popen[bytes], reading: Reading) -> Iterator[Batch]:
-    assert process.stdin is not None
-    assert process.stdout is not None
+def _asked(request: bytes) -> Reading:
+    folder, file, (form, *options), *rest = json.loads(request)
+    os.chdir(folder)  # messages tell the path as it was given
+    return Reading(Path(file), Options(Format(form) if form else None, *options), *rest)
+
+
+def _packed(batch: Batch) -> bytes:
+    """A line of JSON, then all bodies: they are most of it, and are neither written nor read as JSON."""
+    bodies, *columns = zip(*batch.drafts, strict=True)
+    head = [batch.part.message_count, batch.part.digest, batch.place, list(map(len, bodies)), columns]
+    return f"{json.dumps(head)}\n{''.join(bodies)}".encode()
+
+
+def _unpacked(packed: bytes) -> Batch:
+    head, _, text = packed.decode().partition("\n")
+    message_count, digest, place, sizes, columns = json.loads(head)
+    bodies = [text[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True)]
+    drafts = list(map(Draft._make, zip(bodies, *columns, strict=True)))
+    return Batch(Part(message_count, digest), place, drafts)
+
+
+def _answer(request: bytes, tell: Callable[[bytes], Any]) -> bytes:
     try:
-        pickle.dump(reading, process.stdin)
-        process.stdin.flush()
-        while (read := pickle.load(process.stdout)) is not None:  # noqa: S301 - it is ours
-            if isinstance(read, BaseException):
-                raise read
-            yield _unpacked(*read)
-    except (EOFError, BrokenPipeError, pickle.UnpicklingError):
-        why = f"the process that read it ended with status {process.wait()}"
-        raise FileUnreadable(file=str(reading.file), why=why) from None
-
-
-def _packed(batch: Batch) -> tuple[Part, int, list[tuple[Any, ...]]]:
-    """A batch by columns, which are packed and unpacked in a third of the time."""
-    return batch.part, batch.place, list(zip(*batch.drafts, strict=True))
-
-
-def _unpacked(part: Part, place: int, columns: list[tuple[Any, ...]]) -> Batch:
-    return Batch(part, place, list(map(Draft._make, zip(*columns, strict=True))))
-
-
-def main(requests: BinaryIO, answers: BinaryIO) -> None:
-    try:
-        for batch in batches(pickle.load(requests)):  # noqa: S301 - we wrote it
-            pickle.dump(_packed(batch), answers)
-            answers.flush()
-        pickle.dump(None, answers)
-    except BrokenPipeError:  # nobody wants more of it
-        os._exit(0)
-    except Exception as error:
-        pickle.dump(error, answers)
-    answers.flush()
+        for batch in batches(_asked(request)):
+            tell(_packed(batch))
+    except PostroomError as error:
+        return json.dumps([type(error).__name__, error.facts]).encode()
+    return b""
 
 
 if __name__ == "__main__":
-    main(sys.stdin.buffer, sys.stdout.buffer)
+    attend(_answer, lambda request: None)
