@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from postroom.model.message import Membership, Message
     from postroom.model.tables import Table
     from postroom.model.types import Field, Kind, MessageType
-    from postroom.queues.leases.leased import Leased, LeasedMessage, LeaseShown
+    from postroom.queues.leases.leased import FailedAttempt, Leased, LeasedMessage, LeaseShown
     from postroom.queues.leases.working import Progress, Workers
     from postroom.queues.relocating import Relocated
     from postroom.queues.results import Accepted, Distributed, Held, Listing, Received, Sent, SentMany
@@ -98,6 +98,7 @@ __all__ = [
     "Event",
     "EventLog",
     "Explanation",
+    "FailedAttempt",
     "Field",
     "Finding",
     "Format",
@@ -189,7 +190,7 @@ _HOME = {
         "model.message": "Membership Message",
         "model.tables": "Table",
         "model.types": "Field Kind MessageType",
-        "queues.leases.leased": "LeaseShown Leased LeasedMessage",
+        "queues.leases.leased": "FailedAttempt LeaseShown Leased LeasedMessage",
         "queues.leases.working": "Progress Workers",
         "queues.relocating": "Relocated",
         "queues.results": "Accepted Distributed Held Listing Received Sent SentMany",

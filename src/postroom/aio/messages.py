@@ -10,7 +10,7 @@ from postroom.aio.threads import Threads, Together
 from postroom.errors import LeaseOver
 from postroom.model.message import Message
 from postroom.queues import status
-from postroom.queues.leases.leased import Failed, LeasedMessage
+from postroom.queues.leases.leased import FailedAttempt, LeasedMessage
 from postroom.queues.leases.leasing import Leasing
 from postroom.queues.results import Listing
 
@@ -97,7 +97,7 @@ class AsyncLeasedMessage(Message):
         makes it the last. Returns the queue of dead letters, if the message went there."""
         return await self._ends.threads.run(lambda: self._leased.fail(reason, final=final))
 
-    async def fail_by_worker(self, reason: str, *, final: bool = False) -> Failed:
+    async def fail_by_worker(self, reason: str, *, final: bool = False) -> FailedAttempt:
         """Like ``fail``, as a worker does: returns what becomes of the message. If its queue has no limit of attempts,
         it waits longer after each failure."""
         return await self._ends.threads.run(lambda: self._leased.fail_by_worker(reason, final=final))

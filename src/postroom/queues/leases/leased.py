@@ -20,11 +20,11 @@ class Leases(Protocol):
     def release(self, fence: int, delay: float = 0.0) -> None: ...
     def extend(self, fences: Sequence[int], seconds: float) -> int: ...
     def fail(self, fence: int, reason: str, *, final: bool = False) -> str | None: ...
-    def fail_by_worker(self, fence: int, reason: str, *, final: bool) -> Failed: ...
+    def fail_by_worker(self, fence: int, reason: str, *, final: bool) -> FailedAttempt: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedAttempt:
     """What becomes of a message after a failed attempt."""
 
     dead_letters: str | None = None  # the queue that it went to
@@ -100,7 +100,7 @@ class LeasedMessage(Message):
         self.ended = True
         return buried
 
-    def fail_by_worker(self, reason: str, *, final: bool = False) -> Failed:
+    def fail_by_worker(self, reason: str, *, final: bool = False) -> FailedAttempt:
         """Like ``fail``, as a worker does: returns what becomes of the message.
 
         If its queue has no limit of attempts, the message waits longer after each failure.

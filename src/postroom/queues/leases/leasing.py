@@ -31,7 +31,7 @@ from postroom.model.message import IN_SPHERE, Message, Stored
 from postroom.model.moment import in_microseconds, to_datetime
 from postroom.queues import locks, selecting
 from postroom.queues.leases import returning
-from postroom.queues.leases.leased import Failed, LeasedMessage, LeaseShown
+from postroom.queues.leases.leased import FailedAttempt, LeasedMessage, LeaseShown
 from postroom.queues.selectors import Selector
 from postroom.queues.tree.addressing import Names, names_of, queues_of, shown, unowned
 from postroom.store.kernel.base import Lent, Store
@@ -351,20 +351,20 @@ class Leasing:
         self._held.discard(fence)
         return buried
 
-    def fail_by_worker(self, fence: int, reason: str, *, final: bool) -> Failed:
+    def fail_by_worker(self, fence: int, reason: str, *, final: bool) -> FailedAttempt:
         """Like ``fail``, and tells what becomes of the message.
 
         In a queue that would deliver it at once, without limit, it waits longer after each failure.
         """
         ended = Ended(fence, storable(reason.strip()) or "it failed", final)
 
-        def work(tx: Transaction) -> Failed:
+        def work(tx: Transaction) -> FailedAttempt:
             leased = tx.deliveries.find(fence)
             buried = self._fail(tx, ended, by_worker=True)
             assert leased is not None, "else its end is refused"
             attempts = tx.policies.of(tx.queues.to_read(leased.queue)).attempts
             due = None if buried else tx.deliveries.details(leased.message).due
-            return Failed(buried, None if due is None else to_datetime(due), attempts)
+            return FailedAttempt(buried, None if due is None else to_datetime(due), attempts)
 
         failed = self._store.transact("fail", work)
         self._held.discard(fence)

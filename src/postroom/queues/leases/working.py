@@ -27,7 +27,7 @@ from postroom.model.message import Message
 from postroom.model.moment import to_iso
 from postroom.model.typed import fitted, types_within
 from postroom.queues.leases.keeping import Keeper
-from postroom.queues.leases.leased import Failed, LeasedMessage
+from postroom.queues.leases.leased import FailedAttempt, LeasedMessage
 from postroom.queues.leases.leasing import Leasing
 from postroom.queues.leases.tracing import TRACE, current_trace
 
@@ -332,7 +332,7 @@ class _Lane:
             self._progress.add(lost=1)
 
 
-def _log_failure(message: LeasedMessage, why: str, failed: Failed, failure: BaseException) -> None:
+def _log_failure(message: LeasedMessage, why: str, failed: FailedAttempt, failure: BaseException) -> None:
     attempt = f"attempt {message.attempts}" + (
         "" if failed.attempts_allowed is None else f" of {failed.attempts_allowed}"
     )

@@ -10,7 +10,7 @@ from postroom.interfaces.http.client.link import RemoteVerbs
 from postroom.interfaces.http.contract.kinds import EndedLease
 from postroom.limits import LONG_POLL_SECONDS_MAX
 from postroom.model.moment import to_microseconds
-from postroom.queues.leases.leased import Failed, LeasedMessage
+from postroom.queues.leases.leased import FailedAttempt, LeasedMessage
 from postroom.queues.leases.leasing import Leasing, waited
 from postroom.queues.selectors import Selector
 from postroom.queues.tree.addressing import Names
@@ -60,8 +60,8 @@ class RemoteLeasing(Leasing):
         buried: str | None = self._do("lease.fail", lease=fence, reason=reason, final=final)
         return buried
 
-    def fail_by_worker(self, fence: int, reason: str, *, final: bool) -> Failed:
-        failed: Failed = self._do("lease.fail_by_worker", lease=fence, reason=reason, final=final)
+    def fail_by_worker(self, fence: int, reason: str, *, final: bool) -> FailedAttempt:
+        failed: FailedAttempt = self._do("lease.fail_by_worker", lease=fence, reason=reason, final=final)
         return failed
 
     def find(self, fence: int) -> LeasedMessage:
