@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from postroom.engine.runner import Totals
     from postroom.engine.steps.tryout import Tried
     from postroom.errors import PostroomError
-    from postroom.exchange.bulk import SentFile
+    from postroom.exchange.bulk import SentFile, SentParts
     from postroom.exchange.message_writer import MessageFile
     from postroom.exchange.xes import EventLog
     from postroom.flows.clients import Subscription
@@ -141,6 +141,7 @@ __all__ = [
     "Sent",
     "SentFile",
     "SentMany",
+    "SentParts",
     "Shipped",
     "Source",
     "SourceShown",
@@ -178,7 +179,7 @@ _HOME = {
         "engine.runner": "Totals",
         "engine.steps.tryout": "Tried",
         "errors": "PostroomError",
-        "exchange.bulk": "SentFile",
+        "exchange.bulk": "SentFile SentParts",
         "exchange.message_writer": "MessageFile",
         "exchange.xes": "EventLog",
         "flows.clients": "Subscription",
