@@ -85,7 +85,7 @@ FORGET = "forget"
 #: What may happen to a message that stays where and as it is. Any other line but ``take``, ``set-aside``, ``reserve``,
 #: ``give-back``, ``return`` and those of deliveries (``STAYS``) brings it to the end of its target, or lets it go if
 #: there is none.
-NOTES = ("segment", "unlock", "dossier", "remove-dossier", "refused", "sent")
+NOTES = ("segment", "unlock", "dossier", "remove-dossier", "refused", "sent", "not-sent")
 #: By these lines a message keeps its place, and is leased, waits for its time or for another, or can be received.
 STAYS = ("lease", "release", "lapse", "fail", "due", "block", "unblock")
 #: By this line a message that was taken is in its place again.
