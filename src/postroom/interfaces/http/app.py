@@ -274,7 +274,7 @@ class Interface:
             await self._mounted(scope, receive, send)
             return 200
         method = "GET" if asked == "HEAD" else asked
-        if method == "GET" and (public := self._public(path, scope.get("root_path", ""))) is not None:
+        if method == "GET" and (public := self._public(path, requests.root_of(scope))) is not None:
             noted.operation = "public"
             await answer(send, *public)
             return public[0]

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
-from urllib.parse import quote
 
 from postroom import __version__
 from postroom.interfaces.http.contract.operation import Need, Operation, Parameter
@@ -70,8 +69,8 @@ def document() -> dict[str, Any]:
 
 @lru_cache(_ROOTS)
 def text(root: str = "") -> bytes:
-    """The document as it is served; ``root`` is the path that the room is mounted below."""
-    servers = {"servers": [{"url": quote(root)}]} if root else {}
+    """The document as it is served; ``root`` is the path that the room is mounted below, in percents."""
+    servers = {"servers": [{"url": root}]} if root else {}
     return json.dumps(document() | servers).encode()
 
 
