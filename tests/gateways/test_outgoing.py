@@ -181,6 +181,70 @@ def test_a_dead_partner_ends_as_the_error_of_the_text(room: Postroom, program: P
     assert bodies(room, "out") == []
 
 
+def tried(room: Postroom, key: str) -> list[tuple[str, object, object, object]]:
+    """What the history of a message says of sending it."""
+    told = [(event.verb, event.detail or {}) for event in room.trace(key) if event.verb in ("sent", "not-sent")]
+    return [(verb, detail.get("attempt"), detail.get("retry"), detail["outcome"]) for verb, detail in told]
+
+
+def test_the_history_of_a_message_has_each_failed_attempt_with_its_reason(
+    room: Postroom, partner: Partner, program: Program
+) -> None:
+    """They were in the journal alone, under the number of the effect."""
+    room.gateways.add("partner", "http", address=partner.address, attempts="2", backoff="0.01")
+    program(room, OUT + ERRS)
+    partner.answers += [(503, {}, b"busy"), (503, {}, b"busy"), (503, {}, b"busy"), (202, {}, b""), (422, {}, b"bad")]
+    lost, late, refused = (room.send("out", body).key for body in "abc")
+    room.run_until_idle()
+    at = partner.address.removesuffix("/in")
+    busy = f"{at} answered 503: busy"
+    assert tried(room, lost) == [("not-sent", 1, True, busy), ("not-sent", 2, False, busy)]
+    assert tried(room, late) == [("not-sent", 1, True, busy), ("sent", None, None, "HTTP 202")]
+    assert tried(room, refused) == [("not-sent", 1, False, f"{at} answered 422: bad")]
+    assert [event.verb for event in room.trace(late)] == ["put", "not-sent", "sent", "take"]
+
+
+def test_a_message_that_was_processed_before_says_what_came_of_sending_it(
+    room: Postroom, partner: Partner, program: Program
+) -> None:
+    room.gateways.add("partner", "http", address=partner.address, attempts="3", backoff="0.4")
+    program(
+        room,
+        OUT + ERRS + "create queue seen kind basic mode persistent\n"
+        "create rule look for out if (/n) then do enqueue <seen>{string(/n)}</seen> into seen",
+    )
+    partner.answers += [(503, {}, b"busy")]
+    key = room.send("out", "<n>1</n>", format="xml").key
+    room.receive("out")
+    room.run_until_idle()
+    assert [verb for verb, *_ in tried(room, key)] == ["not-sent", "sent"]
+    assert bodies(room, "out") == []
+
+
+def test_a_message_that_a_consumer_has_is_left_to_it(room: Postroom, partner: Partner, program: Program) -> None:
+    room.gateways.add("partner", "http", address=partner.address)
+    program(room, OUT + ERRS)
+    key = room.send("out", "x").key
+    leased = room.receive("out", lease=60).message
+    assert leased is not None
+    room.run_until_idle()
+    assert partner.bodies == ["x"]
+    leased.done()
+    assert [event.verb for event in room.trace(key)] == ["put", "lease", "take"]
+
+
+def test_a_message_whose_effect_was_dropped_says_that_it_was_not_sent(
+    room: Postroom, partner: Partner, program: Program
+) -> None:
+    room.gateways.add("partner", "http", address=partner.address)
+    program(room, OUT + ERRS)
+    key = room.send("out", "x").key
+    room.engine.drop_effect(room.engine.outbox()[0].id)
+    room.run_until_idle()
+    assert partner.got == []
+    assert tried(room, key) == [("not-sent", None, False, "dropped from the outbox")]
+
+
 def test_what_a_partner_refuses_is_not_tried_again(room: Postroom, partner: Partner, program: Program) -> None:
     room.gateways.add("partner", "http", address=partner.address)
     program(room, OUT + ERRS)

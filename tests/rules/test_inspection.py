@@ -83,7 +83,7 @@ def test_an_explanation_of_a_rule_on_a_slicing_names_all_its_queues(load: Load) 
     assert (told.writes, told.resets) == (("e",), ("s",))
     assert told.error_queues[0] == "b"
     assert set(told.as_dict()) == {
-        "rule", "where", "target", "watches", "reads", "writes", "resets", "error_queues", "queries",
+        "rule", "where", "target", "watches", "reads", "writes", "resets", "error_queues", "queries", "as_written",
     }  # fmt: skip
 
 
@@ -94,3 +94,15 @@ def test_a_rule_that_is_not_there_is_told_with_the_nearest(load: Load) -> None:
 
 def test_an_empty_room_has_an_empty_catalog(load: Load) -> None:
     assert [each.what for each in load("").definitions.catalog()] == ["module"]
+
+
+def test_an_explanation_quotes_the_rule_as_it_was_written(load: Load) -> None:
+    """Only the query that it became was shown."""
+    body = "if (//p   =  (5,\n   6)) then\n    do enqueue <y>{ string( //p ) }</y> into b"
+    room = load(
+        "create queue a kind basic mode persistent create queue b kind basic mode persistent\n"
+        f"create rule one for a\n{body}\n"
+    )
+    told = room.definitions.explain("one")
+    assert told.definition == f"create rule one for a\n{body}"
+    assert told.as_dict()["as_written"] == told.definition

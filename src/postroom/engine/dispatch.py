@@ -110,6 +110,9 @@ class Gateway(ABC):
         """The result of an attempt under the policy of its queue, in the commit that records it."""
         return outcome
 
+    def failed(self, tx: Transaction, effect: Effect, outcome: Outcome) -> None:  # noqa: B027  most need nothing
+        """Record a failed attempt with what it was about, in the commit that records it."""
+
     def conclude(self, tx: Transaction, ended: Tried) -> None:  # noqa: B027  most need nothing
         """Record the consequences of effects that are done or have failed, in the commit that records them."""
 
@@ -341,6 +344,7 @@ class Dispatch(AbstractContextManager["Dispatch"]):
             due = tx.now + in_microseconds(outcome.pause(effect.attempts))
             if outcome.tried:
                 tx.outbox.failed(effect, outcome.result, due)
+                self._gateway(effect.kind).failed(tx, effect, outcome)
             else:
                 tx.outbox.postpone(effect, due, str(outcome.result.get("outcome", "")))
             return False
@@ -348,4 +352,5 @@ class Dispatch(AbstractContextManager["Dispatch"]):
             tx.outbox.done(effect, outcome.result)
         else:
             tx.outbox.failed(effect, outcome.result, None)
+            self._gateway(effect.kind).failed(tx, effect, outcome)
         return True

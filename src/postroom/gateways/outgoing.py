@@ -26,6 +26,7 @@ from postroom.model.message import Draft, Stored
 from postroom.model.moment import to_datetime
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Batch, Change, Put, Take
+from postroom.store.kernel.message_rows import State
 from postroom.store.kernel.outbox import SENDING, Effect
 from postroom.store.kernel.queues import Queue
 from postroom.store.kernel.transaction import Transaction
@@ -129,6 +130,10 @@ class OutgoingGateway(Gateway):
             raise Undelivered(f"this program has no transport {letter.endpoint.transport}")
         return transport.outgoing(letter)
 
+    def failed(self, tx: Transaction, effect: Effect, outcome: Outcome) -> None:
+        told = {"attempt": effect.attempts + 1, "retry": outcome.again(effect.attempts)}
+        _note_unsent(tx, effect, told | {"outcome": str(outcome.result["outcome"])})
+
     def conclude(self, tx: Transaction, ended: Tried) -> None:
         together: list[Change] = []  # messages that are sent, and nothing follows from it
         ports: dict[str, Port | None] = {}
@@ -157,6 +162,9 @@ class OutgoingGateway(Gateway):
         reply, done = outcome.found, outcome.done
         if done and reply is None and port is not None and port.direction == ANSWER:
             done, reply = _answer(tx, stored)
+        if outcome.done:
+            told = {"outcome": str(outcome.result["outcome"])} if done else {"retry": False, "outcome": str(reply)}
+            stored = _noted(tx, queue, stored, "sent" if done else "not-sent", {"effect": effect.id, **told})
         changes: list[Change] = []
         if not done:
             document = Document(stored.key, stored.format, stored.type, stored.body)
@@ -164,7 +172,7 @@ class OutgoingGateway(Gateway):
             changes.append(self._entry().failed(tx, failure, stored.queue, document, properties))
         elif isinstance(reply, Reply):
             changes += self._reply(tx, stored, reply)
-        taken = _taken(tx, queue, stored, effect, str(outcome.result["outcome"]), failed=not done)
+        taken = _taken(tx, queue, stored, failed=not done)
         return changes if taken is None else [taken, *changes]
 
     def _reply(self, tx: Transaction, stored: Stored, reply: Reply) -> list[Change]:
@@ -313,17 +321,36 @@ def _failure(cause: object, outcome: Outcome) -> Failure:
     return Failure("network", "refused", why, kinds=(("refusedMessage", ""),))
 
 
-def _taken(tx: Transaction, queue: Queue, stored: Stored, effect: Effect, outcome: str, *, failed: bool) -> Take | None:
-    """Mark a sent message as processed and say so in its history. If rules watch its queue, the engine does that."""
-    if stored.processed is not None or tx.messages.is_reserved(stored.key) or tx.messages.is_set_aside(stored.key):
+def note_dropped(tx: Transaction, effect: Effect) -> None:
+    """Say in the history of a message that it was not sent, and will not be."""
+    _note_unsent(tx, effect, {"retry": False, "outcome": "dropped from the outbox"})
+
+
+def _note_unsent(tx: Transaction, effect: Effect, told: Mapping[str, Any]) -> None:
+    stored = tx.messages.find(effect.message or 0)
+    queue = None if stored is None else tx.queues.named(stored.queue)
+    if stored is not None and queue is not None:
+        _noted(tx, queue, stored, "not-sent", {"effect": effect.id, **told})
+
+
+def _noted(tx: Transaction, queue: Queue, stored: Stored, verb: str, told: Mapping[str, Any]) -> Stored:
+    """Say in the history of a message what came of sending it, unless someone else has it in hand."""
+    if _is_in_hand(tx, queue, stored):
+        return stored
+    seq = tx.journal.add(verb, message=stored.key, prior=stored.last, source=queue.id, target=queue.id, detail=told)
+    tx.messages.set_last_line(stored.key, seq)
+    return stored._replace(last=seq)
+
+
+def _is_in_hand(tx: Transaction, queue: Queue, stored: Stored) -> bool:
+    """Whether a step, a consumer or a sphere may have it, which would find it changed."""
+    state = tx.messages.state(stored.key)
+    waits = state == State.UNPROCESSED and tx.queues.watcher(queue) is None
+    return not waits and state != State.PROCESSED
+
+
+def _taken(tx: Transaction, queue: Queue, stored: Stored, *, failed: bool) -> Take | None:
+    """Mark a sent message as processed. If rules watch its queue, the engine does that."""
+    if stored.processed is not None or _is_in_hand(tx, queue, stored):
         return None
-    if tx.queues.watcher(queue) is not None:  # a step may have it in hand, and takes it
-        return None
-    if not failed:
-        detail = {"effect": effect.id, "outcome": outcome}
-        seq = tx.journal.add(
-            "sent", message=stored.key, prior=stored.last, source=queue.id, target=queue.id, detail=detail
-        )
-        tx.messages.set_last_line(stored.key, seq)
-        stored = stored._replace(last=seq)
     return Take(queue, stored, sliced=True, failed=failed)

@@ -11,6 +11,11 @@ from postroom.room.opening import open as open_here
 from postroom.room.opening import resolved
 
 
+def is_served(url: str) -> bool:
+    """Whether a URL is that of a server."""
+    return url.startswith(("http://", "https://"))
+
+
 def open(
     url: str | os.PathLike[str] | None = None,
     *,
@@ -31,7 +36,7 @@ def open(
     A server (``https://host:7600``) is shown a ``token``, by default that of ``POSTROOM_TOKEN``; it says who acts.
     """
     where = resolved(url)
-    if not where.startswith(("http://", "https://")):
+    if not is_served(where):
         if token is not None:
             raise ArgumentInvalid(argument="token", why="only a server asks for one; this room is a file or a database")
         return open_here(where, actor=actor, owner=owner, create=create, clock=clock, broker=broker)

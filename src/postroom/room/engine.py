@@ -11,7 +11,7 @@ from postroom.engine.evaluators import LOCAL, Choice, choice
 from postroom.errors import ArgumentInvalid, OutboxUnknown
 from postroom.limits import RETENTION_DAYS_MAX
 from postroom.room.parts import RoomPart, spark_session
-from postroom.store.kernel.outbox import Effect
+from postroom.store.kernel.outbox import SENDING, Effect
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.upkeep.kinds import Kind
 
@@ -196,7 +196,12 @@ class RoomEngine(RoomPart):
         """Remove an effect from the outbox without executing it; the journal keeps a record of it."""
 
         def work(tx: Transaction) -> None:
-            tx.outbox.drop(self._effect(tx, effect))
+            row = self._effect(tx, effect)
+            tx.outbox.drop(row)
+            if row.kind == SENDING:
+                from postroom.gateways.outgoing import note_dropped  # a tenth of a second, for the few that need it
+
+                note_dropped(tx, row)
 
         self._parts.store.transact("outbox-drop", work)
 

@@ -164,7 +164,7 @@ def _steps(tx: Transaction, newest: int, before: Overview | None) -> list[StepSe
         StepSeen(
             to_datetime(step.at), step.messages, step.created, since == 0 or step.first > since + 1, step.evaluated
         )
-        for step in tx.journal.steps(since)
+        for step in tx.journal.steps(since, newest)
     ]
     return [step for step in steps if last is None or step.at > last]
 

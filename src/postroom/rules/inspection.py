@@ -10,6 +10,7 @@ from postroom.model.definitions import nearest
 from postroom.rules.compilation.plan import Plan, QueuePlan
 from postroom.rules.language.definitions import Program, RuleDefinition
 from postroom.rules.language.expression import read
+from postroom.rules.language.printing import written
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Explanation:
     resets: tuple[str, ...]
     error_queues: tuple[str, ...]
     queries: dict[str, str] = field(default_factory=dict)  # by the queue whose messages it is for
+    definition: str = ""  # as it was written
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -37,6 +39,7 @@ class Explanation:
             "resets": list(self.resets),
             "error_queues": list(self.error_queues),
             "queries": self.queries,
+            "as_written": self.definition,
         }
 
 
@@ -60,6 +63,7 @@ def explain(program: Program, plan: Plan, name: str) -> Explanation:
         tuple(dict.fromkeys(reset.slicing or rule.target for reset in body.resets)),
         tuple(program.error_queues(watches[0], name)) if watches else (),
         {queue: _query(plan.queues[queue], name) for queue in watches if queue in plan.queues},
+        written(rule).rstrip("\n"),
     )
 
 

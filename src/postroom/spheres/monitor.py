@@ -9,6 +9,7 @@ from secrets import token_hex
 from typing import Any
 
 from postroom.engine.machine import SPHERES
+from postroom.engine.spheres import RETURN
 from postroom.errors import ArgumentInvalid, EntityExists, SphereExists, SphereOver, SphereUnknown
 from postroom.limits import CHECK_SECONDS, COMMIT_SECONDS, HEARTBEAT_SECONDS, HEARTBEAT_SECONDS_MIN
 from postroom.model.key import key_number, key_text
@@ -51,7 +52,7 @@ class SphereShown:
 
 @dataclass(frozen=True)
 class SendShown:
-    """One send of a sphere: recipient and outcome."""
+    """One send of a sphere: recipient and outcome; or a message that it has received (``when`` is ``return``)."""
 
     when: str
     recipient: str
@@ -63,6 +64,11 @@ class SendShown:
     outcome: str
     why: str | None  # it is parked, or nothing undoes it
     maker: str | None = None  # the rule, arc, counter or procedure that made it
+
+    @property
+    def is_receive(self) -> bool:
+        """Whether the sphere has received it, and the recipient is the queue that it comes back to on abort."""
+        return self.when == RETURN
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -203,13 +209,14 @@ def _told(tx: Transaction, id: str) -> SphereTold:
 
 
 def _send(send: Send) -> SendShown:
+    received = send.sent if send.moment == RETURN else send.received
     return SendShown(
         send.moment,
         send.recipient,
         None if send.message is None else key_text(send.message),
         None if send.remembered is None else key_text(send.remembered),
         send.target,
-        None if send.received is None else to_datetime(send.received),
+        None if received is None else to_datetime(received),
         None if send.processed is None else to_datetime(send.processed),
         send.outcome or ("parked" if send.why else "open"),
         send.why,

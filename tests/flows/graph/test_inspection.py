@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ from tests.flows.conftest import Load
 
 import postroom
 from postroom.errors import ArgumentInvalid, DefinitionUnknown
+from postroom.flows.graph.versions import Kept, definition
+from postroom.flows.language.definitions import Arc
+from postroom.flows.language.reader import parse
 from postroom.room import Postroom
 
 GRAPH = """
@@ -99,3 +103,23 @@ def test_an_arc_between_two_domains_is_found_by_either_and_by_both(tmp_path: Pat
         for domain in ("one:three", "four", "one:two:three"):
             with pytest.raises(DefinitionUnknown, match=f"there is no arc {domain}:x"):
                 room.definitions.explain_arc(f"{domain}:x")
+
+
+def test_an_arc_is_quoted_as_it_was_written(room: Postroom, load: Load) -> None:
+    """It was quoted as it would be printed: other signs, no comments, no lines."""
+    arc = "arc ab :  A -> B\n  select [n:   n > 1   and n <> 007]  # of those\n  durable"
+    load(f"domain one space A : [n: int] space B : [n: int]\n{arc}   # the last\n\nspace C : [m: int]")
+    assert room.definitions.explain_arc("ab").definition == arc
+    assert room.definitions.explain_arc("ab").as_dict()["as_written"] == arc
+    printed = room.definitions.files()
+    assert b"durable" in b"".join(printed.values())
+    with postroom.open(room.url) as again:
+        assert again.definitions.explain_arc("ab").definition == arc
+
+
+def test_an_arc_that_was_changed_otherwise_is_quoted_as_it_would_be_written() -> None:
+    *_, arc = parse("domain one arc late :  A -> B  select [n: > 1]", "one.flow")
+    assert isinstance(arc, Arc)
+    assert definition("arc late in one", Kept(arc)).body["text"] == "arc late :  A -> B  select [n: > 1]"
+    changed = Kept(replace(arc, durable=True))
+    assert definition("arc late in one", changed).body["text"] == "arc late : A -> B select [n: > 1] durable"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from postroom.errors import ArgumentInvalid, PasswordWrong, PrincipalRefused, Qu
 from postroom.interfaces.cli import context
 
 from ..conftest import Run
+from .conftest import TREE
 
 
 @pytest.fixture(autouse=True)
@@ -103,3 +105,39 @@ def test_a_token_is_for_a_server_wherever_it_stands(run: Run) -> None:
         refused = run(*words)
         assert (refused.code, "only a server asks for one" in refused.err) == (1, True)
     assert run("count").code == 0  # it is not remembered
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin"),
+    [
+        (("queue", "create", "q"), ""),
+        (("load", "tree.qdl"), ""),
+        (("user", "add", "ann"), "secret\n"),
+        (("station", "add", "Ann"), "secret\n"),
+        (("principal", "add", "desk"), "secret\n"),
+        (("gateway", "add", "orders", "http", "path=/orders"), ""),
+        (("node", "add", "north", "north.db"), ""),
+        (("restore", "saved.db"), ""),
+    ],
+    ids=lambda words: " ".join(words[:2]) if isinstance(words, tuple) else "",
+)
+def test_whoever_makes_a_new_room_is_told_where_it_is(
+    run: Run, tmp_path: Path, words: tuple[str, ...], stdin: str
+) -> None:
+    (tmp_path / "tree.qdl").write_text(TREE)
+    run("--room", "first.db", "queue", "create", "first")
+    run("--room", "first.db", "backup", "saved.db")
+    made = run(*words, "--room", "typo.db", stdin=stdin)
+    assert (made.code, made.err) == (0, f"made a new room: {tmp_path / 'typo.db'}\n")
+
+
+def test_a_room_that_is_there_is_not_told_and_none_is_made_by_looking(run: Run, tmp_path: Path) -> None:
+    made = run("queue", "create", "q", "--json")
+    assert made.err == f"made a new room: {tmp_path / 'postroom.db'}\n"
+    assert made.json == {"status": "00", "queue": "q"}, "what programs read is the answer alone"
+    for words in (("queue", "create", "r"), ("count",), ("send", "q", "--body", "x")):
+        assert run(*words).err == "", words
+    looks = ("count", "peek q", "journal", "info q", "send q --body x", "run")
+    for look in looks:
+        assert run("--room", "typo.db", *look.split()).err.startswith("postroom: room-missing:"), look
+    assert not (tmp_path / "typo.db").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,40 @@ def test_ctrl_enter_saves_also_when_no_blank_has_the_focus(receipts: str, page: 
     page.locator("main").focus()
     page.keyboard.press("Control+Enter")
     expect(page.get_by_text("Saved 0 fields.")).to_be_visible()
+
+
+def test_ctrl_enter_presses_the_only_button_of_a_small_form(receipts: str, page: Page) -> None:
+    """It did nothing in all forms without a main button, such as that for copies."""
+    page.goto(f"{receipts}/new/RECEIPT")
+    page.get_by_label("Said:").fill("thanks")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url("**/forms/**")
+    page.get_by_label("Copies").fill("3")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("Made 3 copies: ")).to_be_visible()
+    page.get_by_label("Dossier").fill("paid")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("Put into paid.")).to_be_visible()
+    page.get_by_role("link", name="Desk", exact=True).last.click()
+    page.locator("#held [name=key]").first.check()
+    page.get_by_label("or put them into").fill("more")
+    page.keyboard.press("Control+Enter")  # the button beside it, not the first of the form
+    expect(page.get_by_text("Put 1 form into more.")).to_be_visible()
+
+
+def test_what_was_refused_stays_and_says_why_at_its_field(receipts: str, page: Page) -> None:
+    page.goto(f"{receipts}/new/RECEIPT")
+    page.get_by_label("Said:").fill("thanks")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url("**/forms/**")
+    page.locator("#count").evaluate("field => { field.form.noValidate = true; field.removeAttribute('max'); }")
+    page.get_by_label("Copies").fill("123456")
+    page.get_by_role("button", name="Copy", exact=True).click()
+    expect(page.get_by_label("Copies")).to_have_value("123456")
+    expect(page.get_by_label("Copies")).to_have_accessible_description(
+        re.compile("A whole number from 1 to .* is expected")
+    )
+    expect(page.get_by_label("Dossier")).not_to_have_attribute("aria-invalid", "true")
 
 
 def test_a_condition_that_is_typed_is_not_asked_yet(stage: Served, page: Page) -> None:

@@ -276,12 +276,14 @@ def test_a_reserved_message_keeps_its_place_until_it_is_taken_or_given_back(tx: 
     first, other = places.put(tx, place, "a"), places.put(tx, place, "b")
     tx.messages.reserve(place, first)
     assert tx.messages.is_reserved(first.key)
+    assert (tx.messages.state(first.key), tx.messages.state(other.key)) == (State.RESERVED, State.UNPROCESSED)
     assert tx.messages.between(place, 0, 2**62) == [other]
     tx.messages.give_back(place, places.found(tx, first.key))
     assert [message.key for message in tx.messages.between(place, 0, 2**62)] == [first.key, other.key]
     tx.messages.reserve(place, places.found(tx, first.key))
     tx.messages.take_reserved(place, places.found(tx, first.key))
     assert tx.messages.is_reserved(first.key) is False
+    assert tx.messages.state(first.key) == (State.PROCESSED if keep else None)
     assert (tx.messages.find(first.key) is not None) == bool(keep)
     now = places.again(tx, place)
     assert (now.unprocessed, now.processed) == (1, int(bool(keep)))

@@ -30,8 +30,8 @@ def test_a_new_file_is_migrated_once_and_a_newer_one_is_left_alone(tmp_path: Pat
     with closing(connect(file)) as opened:
         with pytest.raises(RoomMissing):
             migrate(opened, str(file), create=False)
-        migrate(opened, str(file), create=True)
-        migrate(opened, str(file), create=False)
+        assert migrate(opened, str(file), create=True), "it made the room"
+        assert not migrate(opened, str(file), create=False)
         assert version(opened) == len(MIGRATIONS)
         assert opened.execute("PRAGMA synchronous").get == 2
         opened.execute("PRAGMA user_version = 999")

@@ -195,7 +195,7 @@ def explain(room_graph: RoomGraph, name: str) -> ArcExplained:
     return ArcExplained(
         arc.name,
         str(arc.position),
-        str(arc),
+        arc.written or str(arc),
         tuple(domains_of(room_graph.graph, arc)),
         _state(room_graph, halves),
         arc.source,

@@ -257,7 +257,7 @@ def definition(key: str, kept: Kept) -> Definition:
     body: dict[str, Any] = {
         "what": type(statement).__name__.lower(),
         "domain": statement.domain,
-        "text": str(statement),
+        "text": _text(statement),
         "origin": kept.origin,
     }
     if kept.disabled:
@@ -293,6 +293,15 @@ def _filled(tx: Transaction, version: int, kept: Mapping[str, Kept]) -> dict[str
             ]
             filled[key] = replace(entry, rows=rows_of_documents(table, documents))
     return filled
+
+
+def _text(statement: Statement) -> str:
+    """A statement as it was written; as it would be written, if it was made or changed otherwise."""
+    text = str(statement)
+    if not isinstance(statement, Arc) or not statement.written:
+        return text
+    is_same = str(_statement(statement.domain, statement.written, statement.position)) == text
+    return statement.written if is_same else text
 
 
 @lru_cache(maxsize=50_000)

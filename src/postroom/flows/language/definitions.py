@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from postroom.flows.language.outside import Outside
 from postroom.flows.language.patterns import Expression, Pattern
@@ -192,6 +192,7 @@ class Arc:
     does: Does
     durable: bool  # what was published while it was disabled is delivered when it is enabled
     position: Position
+    written: str = field(default="", compare=False)  # its text, if it has been read from one
 
     @property
     def full_name(self) -> str:

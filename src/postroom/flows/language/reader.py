@@ -89,7 +89,8 @@ class _Reader:
         words.expect("->", f"behind {source}")
         target = self.space()
         does = self._does()
-        return Arc(name.text, self._domain, source, target, does, words.flag("durable"), keyword.position)
+        durable = words.flag("durable")
+        return Arc(name.text, self._domain, source, target, does, durable, keyword.position, words.since(keyword))
 
     def _allow(self) -> Allow:
         words = self._words

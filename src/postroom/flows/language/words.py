@@ -45,7 +45,23 @@ class Words(WordReader):
         if len(words) > FLOW_WORDS_MAX and words[-1].kind != END:
             fail(words[-1].position, f"more than {FLOW_WORDS_MAX} words", "size")
         super().__init__(iter(words))
+        self._text = text
+        self._lines: list[str] = []  # of the text, once somebody asks
+        self._last = self.next
         self._depth = 0
+
+    def take(self) -> Word:
+        self._last = super().take()
+        return self._last
+
+    def since(self, first: Word) -> str:
+        """What is written from a word that was taken to the last one, as it is written."""
+        self._lines = self._lines or self._text.split("\n")
+        begin, end = first.position, self._last.position
+        lines = self._lines[begin.line - 1 : end.line]
+        lines[-1] = lines[-1][: end.column - 1 + len(self._last.text)]
+        lines[0] = lines[0][begin.column - 1 :]
+        return "\n".join(lines)
 
     def is_sign(self, *signs: str) -> bool:
         return self.next.kind == "sign" and self.next.text in signs

@@ -162,14 +162,19 @@ KeyArgument = Annotated[str, argument("KEY", "A message key such as 00001.00042.
 def opened(*, create: bool = False) -> Postroom:
     """The room of this command.
 
-    Locks belong to the calling shell, so they outlast the command and end with the shell.
+    Locks belong to the calling shell, so they outlast the command and end with the shell. A room that was not there
+    before is told: its name may be mistyped, or the folder another one.
     """
+    from postroom.interfaces.opening import is_served
     from postroom.interfaces.opening import open as open_room
     from postroom.room.parts import Announcement
     from postroom.store.kernel.owner import process_token
 
     Announcement.tell = settings.tell if sys.stderr is not None and sys.stderr.isatty() else None
-    return open_room(settings.room, create=create, owner=process_token(os.getppid()), token=settings.token)
+    room = open_room(settings.room, create=create, owner=process_token(os.getppid()), token=settings.token)
+    if not is_served(room.url) and room.store.made and settings.tell is not None:
+        settings.tell(f"made a new room: {room.store.session.place}")
+    return room
 
 
 def spark_settings(words: list[str] | None) -> dict[str, str]:

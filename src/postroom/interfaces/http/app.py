@@ -274,7 +274,7 @@ class Interface:
             await self._mounted(scope, receive, send)
             return 200
         method = "GET" if asked == "HEAD" else asked
-        if method == "GET" and (public := self._public(path)) is not None:
+        if method == "GET" and (public := self._public(path, requests.root_of(scope))) is not None:
             noted.operation = "public"
             await answer(send, *public)
             return public[0]
@@ -533,14 +533,14 @@ class Interface:
 
     # --- without a token ---
 
-    def _public(self, path: str) -> tuple[int, bytes] | tuple[int, bytes, list[Header]] | None:
+    def _public(self, path: str, root: str = "") -> tuple[int, bytes] | tuple[int, bytes, list[Header]] | None:
         if path == "/health/live":
             return 200, as_json({"status": "00", "version": __version__})
         if path == "/health/ready":
             ready = self.ready and not self.room.store.stopped
             return (200, as_json({"status": "00"})) if ready else (503, as_json({"status": "99"}))
         if path == "/openapi.json":
-            return 200, openapi.text()
+            return 200, openapi.text(root)
         return pages.find(path)
 
 

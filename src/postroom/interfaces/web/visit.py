@@ -58,6 +58,13 @@ class Asked:
 T = TypeVar("T")
 
 
+class Faults(dict[str, str]):
+    """What does not fit, by field; nothing for the others."""
+
+    def __missing__(self, name: str) -> None:
+        return None
+
+
 @dataclass(frozen=True)
 class Part(Generic[T]):
     """A page of rows, and where the others are."""
@@ -115,14 +122,22 @@ class Visit:
         """A required field; its label is for the error."""
         value = self.form.get(name, "").strip()
         if not value:
-            raise EntryInvalid(where=label or name, why="it is missing")
+            raise EntryInvalid(where=label or name, why="it is missing", name=name)
         return value
+
+    def refused(self, *actions: str) -> tuple[Mapping[str, str], Faults]:
+        """What was typed into a form if one of its actions was refused, and by field what does not fit."""
+        if self.problem is None or self.form.get("do") not in actions:
+            return {}, Faults()
+        named = {*self.form} & {str(self.problem.facts.get(word)) for word in ("name", "where", "argument", "field")}
+        why = str(self.problem.facts.get("why", self.problem))
+        return self.form, Faults(dict.fromkeys(named, f"{why[:1].upper()}{why[1:]}."))
 
     def number(self, name: str, usual: int, most: int, label: str | None = None) -> int:
         """An integer of the form or the query; its label is for the error."""
         text = self.form.get(name, self.query.get(name, "")).strip() or str(usual)
         if not (text.isascii() and text.isdigit() and 0 < len(text) < 10 and 1 <= int(text) <= most):
-            raise EntryInvalid(where=label or name, why=f"a whole number from 1 to {most} is expected")
+            raise EntryInvalid(where=label or name, why=f"a whole number from 1 to {most} is expected", name=name)
         return int(text)
 
     # --- what takes long ---

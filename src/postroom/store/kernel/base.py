@@ -101,6 +101,8 @@ class _Acting(threading.local):
 class Store(ABC):
     """An open store. Threads may share it; they take turns."""
 
+    made = False  # whether its room was not there before it was opened
+
     def __init__(self, session: Session, actor: str) -> None:
         self.session = session
         self._transaction = Transaction(session, actor)

@@ -58,7 +58,7 @@ _STEPS = """
 SELECT at, min(seq), sum(CASE WHEN verb = 'put' OR verb = 'create' THEN 0 ELSE 1 END),
        sum(CASE WHEN verb = 'put' OR verb = 'create' THEN 1 ELSE 0 END),
        max(CASE WHEN verb = 'take' THEN detail END)
-FROM journal WHERE seq > ? AND message IS NOT NULL AND (actor = 'engine' OR substr(actor, 1, 5) = 'rule '
+FROM journal WHERE seq > ? AND seq <= ? AND message IS NOT NULL AND (actor = 'engine' OR substr(actor, 1, 5) = 'rule '
     OR substr(actor, 1, 4) = 'arc ' OR substr(actor, 1, 10) = 'procedure ' OR substr(actor, 1, 8) = 'counter ')
 GROUP BY at ORDER BY at
 """
@@ -85,7 +85,7 @@ FORGET = "forget"
 #: What may happen to a message that stays where and as it is. Any other line but ``take``, ``set-aside``, ``reserve``,
 #: ``give-back``, ``return`` and those of deliveries (``STAYS``) brings it to the end of its target, or lets it go if
 #: there is none.
-NOTES = ("segment", "unlock", "dossier", "remove-dossier", "refused", "sent")
+NOTES = ("segment", "unlock", "dossier", "remove-dossier", "refused", "sent", "not-sent")
 #: By these lines a message keeps its place, and is leased, waits for its time or for another, or can be received.
 STAYS = ("lease", "release", "lapse", "fail", "due", "block", "unblock")
 #: By this line a message that was taken is in its place again.
@@ -328,11 +328,11 @@ class Journal:
         """The highest number so far; later arrivals in a locked queue will have a higher one."""
         return self._session.number(_NEWEST)
 
-    def steps(self, since: int) -> list[Commit]:
-        """The engine's commits after a number, oldest first."""
+    def steps(self, since: int, upto: int) -> list[Commit]:
+        """The engine's commits after a number, and up to another, oldest first."""
         return [
             Commit(at, first, int(old), int(new), "" if detail is None else json.loads(detail).get("evaluated", ""))
-            for at, first, old, new, detail in self._session.rows(_STEPS, (since,))
+            for at, first, old, new, detail in self._session.rows(_STEPS, (since, upto))
         ]
 
     def put_by_arcs(self, since: int, at: int) -> dict[tuple[str, str], int]:

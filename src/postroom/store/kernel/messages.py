@@ -35,6 +35,7 @@ WHERE m.key = coalesce((SELECT u.key FROM messages u"""
     (SELECT i.key FROM messages i WHERE i.queue = ? AND i.state = 1 ORDER BY i.position LIMIT 1))
 """
 )
+_STATE = "SELECT state FROM messages WHERE key = ?"
 _IS_IN_STATE = "SELECT 1 FROM messages WHERE key = ? AND state = ?"
 _ANY = "SELECT key FROM messages LIMIT 1"
 _FROM = "FROM messages m JOIN queues q ON q.id = m.queue "
@@ -313,6 +314,10 @@ class Messages(MessageRows):
     def is_set_aside(self, key: int) -> bool:
         """Whether a message was set aside as damaged."""
         return self._session.row(_IS_IN_STATE, (key, int(State.SET_ASIDE))) is not None
+
+    def state(self, key: int) -> State | None:
+        """The state of a message; None if it is gone."""
+        return self._session.one(lambda row: State(row[0]), _STATE, (key,))
 
     def any(self) -> bool:
         """Whether there is any message."""

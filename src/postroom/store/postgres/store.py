@@ -90,7 +90,7 @@ class PostgresStore(PostgresExpress):
         self._url = url
         connection = _connect(url)
         try:
-            _migrate(connection, url, create)
+            made = _migrate(connection, url, create)
         except BaseException as error:
             connection.close()
             raise _ours(error) from error
@@ -99,6 +99,7 @@ class PostgresStore(PostgresExpress):
         self._lanes = Lanes(lambda: PostgresStore(url, actor=actor, create=False, clock=clock))
         self._own_actor = actor
         super().__init__(PostgresSession(connection, clock, public_url(url)), actor)
+        self.made = made
 
     @property
     def address(self) -> str:
@@ -376,7 +377,9 @@ def _connect(url: str) -> psycopg.Connection[Row]:
     return connection
 
 
-def _migrate(connection: psycopg.Connection[Row], url: str, create: bool) -> None:
+def _migrate(connection: psycopg.Connection[Row], url: str, create: bool) -> bool:
+    """Bring the schema up to date; whether that made the room."""
+    made = False
     exists = connection.execute(_ROOM_EXISTS).fetchone() == (True,)
     if not exists and not create:
         raise RoomMissing(url=public_url(url))
@@ -388,6 +391,7 @@ def _migrate(connection: psycopg.Connection[Row], url: str, create: bool) -> Non
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
             connection.execute(_CREATE_SCHEMA)
             done = version(connection)  # another process may have been first
+            made = made or done == 0
             if done < len(MIGRATIONS):
                 for statement in map(for_postgres, MIGRATIONS[done]):
                     faults.reach("migrate.statement")
@@ -395,6 +399,7 @@ def _migrate(connection: psycopg.Connection[Row], url: str, create: bool) -> Non
                 done += 1
                 connection.execute(_ADD_VERSION, (done,))
                 faults.reach("migrate.statement")
+    return made
 
 
 @contextlib.contextmanager

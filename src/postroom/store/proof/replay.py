@@ -21,6 +21,7 @@ from postroom.store.kernel.transfers import HANDED_OVER
 T = TypeVar("T")
 #: States in which a message is not among those that can be received, and the lines that may follow.
 _ENDS: Mapping[int, tuple[str, ...]] = {
+    State.PROCESSED: ("sent", "not-sent"),
     State.RESERVED: ("take", "give-back"),
     State.LEASED: ("take", "release", "lapse", "fail", "dead-letter"),
     State.DELAYED: ("due", "dead-letter", "expire", "move", "purge", "redrive"),

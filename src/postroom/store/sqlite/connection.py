@@ -67,8 +67,9 @@ def _check_ours(connection: apsw.Connection, file: Path) -> None:
         raise UrlInvalid(url=str(file), why="the file is a SQLite database of another program")
 
 
-def migrate(connection: apsw.Connection, name: str, create: bool) -> None:
-    present = version(connection)
+def migrate(connection: apsw.Connection, name: str, create: bool) -> bool:
+    """Bring the schema up to date; whether that made the room."""
+    made, present = False, version(connection)
     if present > len(MIGRATIONS):
         raise StoreNewer(found=present, known=len(MIGRATIONS))
     if present == 0 and not create:
@@ -77,6 +78,7 @@ def migrate(connection: apsw.Connection, name: str, create: bool) -> None:
         connection.execute("BEGIN IMMEDIATE")
         try:
             present = version(connection)  # another process may have been first
+            made = made or present == 0
             if present < len(MIGRATIONS):
                 for statement in map(for_sqlite, MIGRATIONS[present]):
                     faults.reach("migrate.statement")
@@ -89,6 +91,7 @@ def migrate(connection: apsw.Connection, name: str, create: bool) -> None:
         except BaseException:
             connection.execute("ROLLBACK")
             raise
+    return made
 
 
 def schema_of(file: Path) -> int:

@@ -42,13 +42,14 @@ class SqliteStore(ExpressLane):
             if mapped:
                 files.connection.execute(MAPPED).fetchall()
             files.take_turn()
-            migrate(files.connection, str(file), create)
+            made = migrate(files.connection, str(file), create)
             files.reserve.start(files.guard.check_files())
         except BaseException as error:
             files.close()
             raise translated(error, file) from error
         files.reserve.end_turn()
         super().__init__(SqliteSession(files.connection, clock, str(file)), actor)
+        self.made = made
         self._finalizer = weakref.finalize(self, files.close)
         self._settle_others()
 

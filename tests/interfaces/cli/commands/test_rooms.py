@@ -166,6 +166,25 @@ def test_the_room_comes_from_the_option_the_environment_or_the_working_directory
     assert run("--json", "accept").json["queues"][0]["queue"] == "from-environment"
 
 
+def test_a_message_that_was_not_sent_yet_says_where_to_look(run: Run, tmp_path: Path) -> None:
+    """Its history had the first line alone, and the reason was to be found under the number of the effect."""
+    (tmp_path / "out.demaq").write_text("create queue out kind outgoingGateway mode persistent port partner")
+    run("gateway", "add", "partner", "http", "address=http://127.0.0.1:9/", "backoff=600")
+    run("load", "out.demaq")
+    key = run("send", "out", "--body", "x").out.strip()
+    assert run("outbox", "list").out.splitlines()[1].split() == ["1", "gateway", "pending", "0", "out", key]
+    with postroom.open(tmp_path / "postroom.db") as room:
+        assert room.engine.run_senders(report=lambda *_: room.engine.stop()) == 1
+    told = run("trace", key)
+    assert [line.split()[1] for line in told.out.splitlines()[1:]] == ["put", "not-sent"]
+    assert "attempt=1, retry=True, outcome=http://127.0.0.1:9: ConnectError" in told.out
+    assert told.err == f"{key} was not sent yet, and will be tried again: postroom outbox list\n"
+    run("outbox", "drop", "1")
+    dropped = run("trace", key)
+    assert "dropped from the outbox" in dropped.out.splitlines()[-1]
+    assert dropped.err == ""
+
+
 def test_an_effect_can_be_dropped_and_numbers_are_never_given_twice(run: Run, tmp_path: Path) -> None:
     (tmp_path / "t.qdl").write_text('01 INPUT-QUEUE (A) COMMAND LINE IS "true"\n99')
     run("load", "t.qdl")

@@ -317,3 +317,24 @@ def test_the_engine_of_the_room_compensates_beside_its_work(run: Run, agency: Po
     _, err = engine.communicate(timeout=20)
     assert engine.returncode == 0, err
     assert outcomes(run, "trip-1") == [("flights", "withdrawn"), ("hotels", "withdrawn")]
+
+
+def test_what_a_sphere_has_received_is_shown_beside_what_it_has_sent(run: Run, agency: Postroom) -> None:
+    """It was a row among the sends, to the queue that it came from, and nobody had received it."""
+    agency.send("flights", "Oslo")
+    with agency.sphere("trip") as sphere:
+        received = sphere.receive("flights")
+        assert received is not None
+        lines = run("sphere", "show", "trip").out.splitlines()
+        assert lines[2].split() == ["received", "from", "key", "received", "outcome"]
+        queue, key, at, outcome = lines[3].split()
+        assert (queue, key, outcome) == ("flights", received.key, "reserved")
+        assert at <= run("journal", "--last", "1", "--json").json["events"][0]["time"]
+        assert len(lines) == 4, "it has sent nothing"
+        sphere.send("hotels", "a room")
+    lines = run("sphere", "show", "trip").out.splitlines()
+    assert lines[3].split()[-1] == "taken"
+    assert lines[4].split()[:3] == ["when", "to", "key"]
+    assert lines[5].split()[:2] == ["now", "hotels"]
+    shape = run("sphere", "show", "trip", "--json").json["sends"]
+    assert [(send["when"], send["received"] is not None) for send in shape] == [("return", True), ("now", False)]

@@ -98,5 +98,8 @@ def test_an_empty_database_stays_empty_if_the_backup_is_refused(
     run("queue", "create", "q")
     run("send", "q", "--body", "x")
     run("backup", "b.db")
-    assert "1 message(s), verified" in run("restore", "b.db", "--room", empty_postgres_url).out
+    restored = run("restore", "b.db", "--room", empty_postgres_url)
+    assert "1 message(s), verified" in restored.out
+    assert restored.err.startswith("made a new room: postgresql://")
+    assert run("queue", "create", "r", "--room", empty_postgres_url).err == "", "the room is there"
     assert run("receive", "q", "--room", empty_postgres_url).out == "x\n"

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from tests.faults.here import evaluate_here
 from tests.interfaces.http.conftest import Served
 
+import postroom
 from postroom.interfaces.http.observing import metrics
 from postroom.interfaces.http.observing.metrics import METRICS, Histogram
 
+PROGRAM = str(Path(sys.executable).parent / "postroom")
 DASHBOARD = Path(__file__).parents[4] / "deploy" / "grafana.json"
 
 
@@ -94,3 +99,38 @@ def test_every_query_of_the_dashboard_names_metrics_that_exist_and_none_is_forgo
     assert named <= written
     assert {name.removesuffix("_bucket") for name in named} == set(METRICS)
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+
+
+def test_every_step_of_an_engine_in_another_process_is_counted(
+    here: Served, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """At most five were counted at each scrape, and those of before the server was started, too."""
+    (tmp_path / "p.demaq").write_text(
+        "create queue a kind basic mode persistent\ncreate queue b kind basic mode persistent\n"
+        "create rule r for a if (/n) then do enqueue <m/> into b"
+    )
+    here.room.load(tmp_path / "p.demaq")
+    monkeypatch.setattr(metrics, "TOP_JOURNAL_ROWS", 5)  # steps are in two parts, and are one each
+    monkeypatch.setattr(metrics, "TOP_REREAD_ROWS", 8)
+    with here.client() as boss, postroom.open(here.room.url, actor="other") as other:
+        evaluate_here(other)
+        assert _steps(boss.get("/metrics").text) == (0, 0)
+        expected = 0
+        for rounds in (9, 0, 2):
+            for _ in range(rounds):
+                here.room.send_many("a", ["<n/>"] * 3, format="xml")
+                other.run_until_idle()
+            expected += rounds
+            assert _steps(boss.get("/metrics").text) == (expected, 3 * expected)
+        here.room.send("a", "<n/>", format="xml")
+        run = [PROGRAM, "--room", here.room.url, "run", "--until-idle"]
+        assert subprocess.run(run, capture_output=True, timeout=60, check=False).returncode == 0
+        assert _steps(boss.get("/metrics").text) == (expected + 1, 3 * expected + 1)
+
+
+def _steps(text: str) -> tuple[float, float]:
+    """How many steps, and of how many messages."""
+    found = read(text)
+    steps = sum(found.get("postroom_steps_total", {}).values())
+    assert steps == found["postroom_step_messages_count"][()]
+    return steps, found["postroom_step_messages_sum"][()]

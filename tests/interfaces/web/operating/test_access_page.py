@@ -123,3 +123,23 @@ def test_what_cannot_be_undone_is_told_before_it_is_done(shop: Served, operator:
     for said in ("Revoke printer", "Remove nightly", "Remove the user of this name", "Nothing more is sent by it."):
         assert said in text
     assert text.count('<details class="sure">') == 2 + len(shop.room.access.tokens())
+
+
+def test_what_was_refused_stays_in_its_own_form_and_says_why_at_its_field(shop: Served, operator: Browser) -> None:
+    """The fields of a token were empty again; a name stood in the form of users and in that of schedules."""
+    said = {"principal": "looker", "name": "laptop", "verbs": "look", "days": "soon"}
+    refused = operator.post("/access", do="token", **said)
+    assert refused.status_code == 400
+    for field in ("token-user", "token-name", "token-verbs", "token-days"):
+        (typed,) = re.findall(rf'<input id="{field}"[^>]* value="([^"]*)"', refused.text)
+        assert typed in said.values(), field
+    assert '<span class="error" id="token-days-error">' in refused.text
+    assert "A whole number of days is expected.</span>" in refused.text
+    assert 'id="user-name" name="name" type="text" value=""' in refused.text
+    assert 'id="schedule-name" name="name" type="text" value=""' in refused.text
+    refused = operator.post("/access", do="add-user", name="max", password="")
+    assert 'id="user-name" name="name" type="text" value="max"' in refused.text
+    assert '<span class="error" id="user-password-error">' in refused.text
+    refused = operator.post("/access", do="password", name="stranger", password="correct horse")
+    assert '<span class="error" id="user-name-error">' in refused.text
+    assert "correct horse" not in refused.text

@@ -186,3 +186,14 @@ def test_payloads_change_no_structure(shop: Served, operator: Browser) -> None:
         shop.room.receive("answers")
     assert all(shape == shapes[0] for shape in shapes[::2])
     assert all(shape == shapes[1] for shape in shapes[1::2])
+
+
+def test_what_was_refused_stays_and_says_why_at_its_field(shop: Served, operator: Browser) -> None:
+    shop.room.queues.create("work")
+    refused = operator.post("/queues/work", do="policy", attempts="many", backoff="0.5").text
+    assert '<input id="policy-attempts" name="attempts" value="many" aria-invalid="true"' in refused
+    assert "A number is expected.</span>" in refused
+    assert '<input id="policy-backoff" name="backoff" value="0.5">' in refused
+    refused = operator.post("/queues/work", do="send", body="x", properties="no colon").text
+    assert '<span class="error" id="properties-error">' in refused
+    assert ">no colon</textarea>" in refused

@@ -76,13 +76,20 @@ def test_fixed_and_automatic_fields_cannot_be_written_past_the_page(office: Serv
 def test_copies_shipping_and_dossiers(office: Served, clerk: Browser) -> None:
     key = make(office)
     path = f"/desk/Ann/forms/{key}"
-    assert clerk.post(path, do="copy", count=3).text.count("Made 0") == 1
+    for count, said in ((3, "3 copies"), (1, "1 copy")):
+        made = re.search(rf"Made {said}: ([0-9., ]+)\.<", clerk.post(path, do="copy", count=count).text)
+        assert made is not None
+        assert len(made[1].split(", ")) == count
     for wrong in ("0", "-1", "x", "1000000000", "1e3"):
         refused = clerk.post(path, do="copy", count=wrong)
         assert refused.status_code == 400
         told = EntryInvalid(where="Copies", why=f"a whole number from 1 to {COPIES_MAX} is expected")
         assert str(told) in refused.text
         assert told.advice in refused.text
+        field = f'value="{wrong}" required autocomplete="off" min=1 max={COPIES_MAX} aria-invalid="true"'
+        assert f'<input id="count" name="count" type="number" {field} aria-describedby="count-error">' in refused.text
+        assert f"A whole number from 1 to {COPIES_MAX} is expected.</span>" in refused.text
+    assert 'aria-describedby="dossier-error"' in clerk.post(path, do="dossier", dossier=" ").text
     assert "Put into urgent." in clerk.post(path, do="dossier", dossier="urgent").text
     assert "It is in urgent already." in clerk.post(path, do="dossier", dossier="urgent").text
     refused = clerk.post(path, do="ship", to="Bem")

@@ -161,8 +161,10 @@ def trace(
         events = it.trace(key)
     if settings.json:
         output.as_json({"key": key, "events": [event.as_dict() for event in events]})
-    else:
-        _show_events(events)
+        return
+    _show_events(events)
+    if events[-1].verb == "not-sent" and (events[-1].detail or {}).get("retry"):
+        output.note(f"{key} was not sent yet, and will be tried again: postroom outbox list")
 
 
 def _tell_values(key: str, told: list[Valued]) -> None:
@@ -429,6 +431,8 @@ def outbox_drop(
 
 
 def _what(payload: Any) -> str:
+    if "message" in payload:  # of a gateway queue
+        return f"{payload['queue']} {payload['message']}"
     return f"{payload.get('command', '')} -arg {payload.get('queue', '')}"
 
 

@@ -166,6 +166,7 @@ def _say_explained(told: Explanation) -> None:
         ("errors go to", told.error_queues),
     ):
         output.say(f"{word}: {', '.join(names) or 'nothing'}")
+    output.say(f"\nas written:\n{told.definition}")
     for queue, query in told.queries.items():
         output.say(f"\nquery for messages of {queue} (all rules of the queue):\n{query}")
 

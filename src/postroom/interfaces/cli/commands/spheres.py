@@ -70,9 +70,13 @@ def _say(told: SphereTold) -> None:
         output.say(f"  requires {requirement}")
     for key, who, done in told.parts:
         output.say(f"  {who} takes part by {key}: {'done' if done else 'not done'}")
-    if told.sends:
+    receives = [send for send in told.sends if send.is_receive]
+    if receives:
+        output.table(["received from", "key", "received", "outcome"], [_receive_cells(send) for send in receives])
+    sends = [send for send in told.sends if not send.is_receive]
+    if sends:
         headings = ["when", "to", "key", "compensation", "for", "received", "processed at", "outcome"]
-        output.table(headings, [_cells(send) for send in told.sends])
+        output.table(headings, [_cells(send) for send in sends])
     for line in _noted(told):
         output.say(f"  {line}")
 
@@ -85,6 +89,11 @@ def _noted(told: SphereTold) -> list[str]:
         if send.why is not None
     ]
     return notes + [f"in doubt: {place}; end it with: postroom sphere settle URL" for place in told.in_doubt]
+
+
+def _receive_cells(receive: SendShown) -> list[str | None]:
+    at = None if receive.received is None else to_iso(receive.received)
+    return [receive.recipient, receive.key, at, "reserved" if receive.outcome == "open" else receive.outcome]
 
 
 def _cells(send: SendShown) -> list[str | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -39,6 +39,8 @@ _KEY = {
 #: What every operation may refuse with.
 _REFUSALS = ("400", "401", "403", "404", "405", "409", "410", "413", "422", "429", "500", "503", "507")
 
+_ROOTS = 8  # a room is mounted below one or two
+
 
 @cache
 def document() -> dict[str, Any]:
@@ -65,9 +67,11 @@ def document() -> dict[str, Any]:
     }
 
 
-@cache
-def text() -> bytes:
-    return json.dumps(document()).encode()
+@lru_cache(_ROOTS)
+def text(root: str = "") -> bytes:
+    """The document as it is served; ``root`` is the path that the room is mounted below, in percents."""
+    servers = {"servers": [{"url": root}]} if root else {}
+    return json.dumps(document() | servers).encode()
 
 
 def identifier(operation: Operation) -> str:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
-from urllib.parse import parse_qsl, unquote, unquote_to_bytes
+from urllib.parse import parse_qsl, quote, unquote, unquote_to_bytes
 
 from postroom.errors import JsonMalformed, RequestInvalid, RequestTooLarge, ResourceUnknown
 from postroom.interfaces.http.contract.operation import Operation
@@ -78,6 +78,12 @@ def path_of(scope: Mapping[str, Any]) -> str:
         with suppress(UnicodeDecodeError):  # half of a surrogate pair is left to what takes the name
             path = unquote_to_bytes(kept).decode(errors="surrogatepass")
     return path.removeprefix(scope.get("root_path", "")) or "/"
+
+
+def root_of(scope: Mapping[str, Any]) -> str:
+    """The mount point as part of an address; empty if there is none."""
+    root: str = scope.get("root_path", "")
+    return quote(root) if root else ""
 
 
 _WITHIN = re.compile(b"%(2[fF5])")

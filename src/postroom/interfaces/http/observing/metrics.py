@@ -10,12 +10,16 @@ import resource
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from threading import Lock
 from typing import NamedTuple
 
-from postroom.limits import MEASURED_QUEUES_MAX
+from postroom.limits import MEASURED_QUEUES_MAX, TOP_JOURNAL_ROWS, TOP_REREAD_ROWS
 from postroom.room import Postroom
 from postroom.room.overview import Overview, QueueSeen
+from postroom.store.kernel.base import Store
+from postroom.store.kernel.journal import Commit
+from postroom.store.kernel.transaction import Transaction
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 #: The upper ends of what a histogram counts.
@@ -46,8 +50,10 @@ METRICS: dict[str, Metric] = {
     "postroom_engine_up": Metric("gauge", "1 if an engine runs."),
     "postroom_senders_up": Metric("gauge", "1 if a process of its own sends, and not the engine."),
     "postroom_journal_last": Metric("gauge", "The last number of the journal."),
-    "postroom_steps_total": Metric("counter", "Steps of the engine that were seen, by how they were evaluated."),
-    "postroom_step_messages": Metric("histogram", "Messages of one step of the engine."),
+    "postroom_steps_total": Metric(
+        "counter", "Steps of all engines of the room since this server began, by how they were evaluated."
+    ),
+    "postroom_step_messages": Metric("histogram", "Messages of one step of an engine of the room."),
     "postroom_requests_total": Metric("counter", "Requests, by operation and status."),
     "postroom_request_seconds": Metric("histogram", "Time that requests took, by operation."),
     "postroom_refusals_total": Metric("counter", "Requests that were refused, by code."),
@@ -109,14 +115,51 @@ class Measured:
         self.commit_seconds.add(seconds)
 
 
+class Steps:
+    """The steps of all engines of a room, whatever their processes, from one look to the next.
+
+    They are read from the journal, a part of it at a time, so that nobody waits long for the store.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._began = self._upto = store.read(lambda tx: tx.journal.newest())
+        self._known: set[int] = set()  # the times of those that may be read again
+
+    def new(self) -> list[Commit]:
+        """Those since the last look. Lines are not always seen in the order of their numbers: some are read again."""
+        newest = self._store.read(lambda tx: tx.journal.newest())
+        since, found = max(self._upto - TOP_REREAD_ROWS, self._began), dict[int, Commit]()
+        while since < newest:
+            end = min(since + TOP_JOURNAL_ROWS, newest)
+            for step in self._store.read(partial(_steps_between, since, end)):
+                begun = found.get(step.at)
+                found[step.at] = step if begun is None else _joined(begun, step)
+            since = end
+        new = [step for at, step in found.items() if at not in self._known]
+        self._known, self._upto = set(found), newest
+        return new
+
+
+def _steps_between(since: int, upto: int, tx: Transaction) -> list[Commit]:
+    return tx.journal.steps(since, upto)
+
+
+def _joined(begun: Commit, rest: Commit) -> Commit:
+    """A step whose lines are in two parts of the journal."""
+    messages, created = begun.messages + rest.messages, begun.created + rest.created
+    return begun._replace(messages=messages, created=created, evaluated=begun.evaluated or rest.evaluated)
+
+
 class Numbers:
-    """The text of ``/metrics``. Engine steps are counted from one scrape to the next."""
+    """The text of ``/metrics``."""
 
     def __init__(self, room: Postroom, measured: Measured) -> None:
         self._room = room
         self._measured = measured
         self._lock = Lock()
         self._before: Overview | None = None
+        self._engines = Steps(room.store)
         self._steps: Counter[str] = Counter()
         self._step_messages = Histogram(SIZES)
 
@@ -124,18 +167,16 @@ class Numbers:
         """The text, made in a thread; reads the room once per call."""
         with self._lock:
             overview = self._room.operations.overview(self._before)
-            self._note_steps(overview)
+            self._before = overview
+            self._note_steps()
             ages = self._room.operations.ages(MEASURED_QUEUES_MAX)
             values = [*self._of_room(overview, ages), *self._of_server(waiting, followers)]
             return "".join(f"{line}\n" for line in self._lines(values)).encode(errors="backslashreplace")
 
-    def _note_steps(self, overview: Overview) -> None:
-        last = self._before.steps[-1].at if self._before is not None and self._before.steps else None
-        for step in overview.steps:
-            if last is None or step.at > last:
-                self._steps[step.evaluated or "none"] += 1
-                self._step_messages.add(step.messages)
-        self._before = overview
+    def _note_steps(self) -> None:
+        for step in self._engines.new():
+            self._steps[step.evaluated or "none"] += 1
+            self._step_messages.add(step.messages)
 
     def _of_room(self, seen: Overview, ages: Mapping[str, float]) -> Iterator[_Value]:
         for queue in _bounded(seen.queues):

@@ -29,7 +29,6 @@ def _context(visit: Visit, token: str | None) -> Mapping[str, Any]:
         "tokens": visit.room.access.tokens(),
         "verbs": VERBS,
         "token": token,
-        "sent": visit.form if visit.problem is not None else {},
         "schedules": [(schedule, to_datetime(schedule.due)) for schedule in visit.room.consumers.schedules()],
     }
 

@@ -62,7 +62,6 @@ def show(visit: Visit) -> Mapping[str, Any]:
         "needs_password": visit.room.queues.has_password(queue),
         "policy": _policy(visit) if len(counts) == 1 and takes.policy else None,
         "formats": [choice.value for choice in Format],
-        "sent": visit.form if visit.problem is not None else {},
         "live": "room" if visit.may("look", "*") else (),
     }
 

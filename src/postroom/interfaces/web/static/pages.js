@@ -216,10 +216,16 @@
     letters.addEventListener("change", () => localStorage.setItem("postroom-keys", letters.checked ? "on" : "off"));
   }
   const writes = (element) => element.closest("input, textarea, select, [contenteditable]");
+  // the main button of a form; else that of the field's line, or the only one; never one that cannot be undone
+  const plain = (from) => from ? $$("button:not([type=button]):not(.danger)", from).filter((each) => !each.closest("details")) : [];
+  const sends = (form, field) => {
+    const beside = plain(field.closest(".pair")), all = plain(form);
+    return $("button.main", form) || beside[0] || (all.length === 1 ? all[0] : null);
+  };
   document.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
       const form = event.target.closest("form");
-      const main = form ? $("button.main", form) : $("[data-ctrl-enter]");  // the one that says so, wherever the focus is
+      const main = form ? sends(form, event.target) : $("[data-ctrl-enter]");  // the one that says so, wherever the focus is
       if (main) { event.preventDefault(); main.click(); }
       return;
     }

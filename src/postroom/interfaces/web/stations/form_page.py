@@ -8,7 +8,7 @@ from typing import Any
 
 from postroom.errors import FieldRefused, StationUnknown
 from postroom.interfaces.web.page import Again, Goto, Page
-from postroom.interfaces.web.rendering import counted
+from postroom.interfaces.web.rendering import counted, listed
 from postroom.interfaces.web.stations.desk import NO_STATION, no_station, way_back, way_out
 from postroom.interfaces.web.stations.form_grid import (
     Mode,
@@ -104,7 +104,7 @@ def save(visit: Visit) -> Goto | Again:
 
 def copy(visit: Visit) -> Goto:
     made = visit.station.copy(visit.names["key"], visit.number("count", 1, COPIES_MAX, "Copies"))
-    return Goto(visit.here(), f"Made {', '.join(made[:5])}{', …' if len(made) > 5 else ''}.")
+    return Goto(visit.here(), f"Made {counted(len(made), 'copy')}: {listed(made)}.")
 
 
 def ship(visit: Visit) -> Goto | Again:
