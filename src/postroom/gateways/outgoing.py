@@ -141,12 +141,13 @@ class OutgoingGateway(Gateway):
             if not outcome.done:
                 tx.outbox.drop(effect)  # its error message has what was to be sent
             note_end(tx, effect.message or 0, done=outcome.done)
-            stored = tx.messages.find(effect.message or 0)
-            if stored is None:
+            found = _locked(tx, effect)
+            if found is None:
                 continue
-            if stored.queue not in ports:
-                ports[stored.queue] = tx.endpoints.port(stored.queue)
-            changes = self._following(tx, stored, ports[stored.queue], effect, outcome)
+            queue, stored = found
+            if queue.name not in ports:
+                ports[queue.name] = tx.endpoints.port(queue.name)
+            changes = self._following(tx, queue, stored, ports[queue.name], effect, outcome)
             together += changes
             if not all(isinstance(change, Take) for change in changes):
                 Batch(tx).write(together, 0)  # what comes next sees what has entered
@@ -154,11 +155,9 @@ class OutgoingGateway(Gateway):
         Batch(tx).write(together, 0)
 
     def _following(
-        self, tx: Transaction, stored: Stored, port: Port | None, effect: Effect, outcome: Outcome
+        self, tx: Transaction, queue: Queue, stored: Stored, port: Port | None, effect: Effect, outcome: Outcome
     ) -> list[Change]:
         """The changes after the last attempt: the message is processed, and there may be an error or a reply."""
-        queue = tx.queues.named(stored.queue)
-        assert queue is not None
         reply, done = outcome.found, outcome.done
         if done and reply is None and port is not None and port.direction == ANSWER:
             done, reply = _answer(tx, stored)
@@ -327,10 +326,18 @@ def note_dropped(tx: Transaction, effect: Effect) -> None:
 
 
 def _note_unsent(tx: Transaction, effect: Effect, told: Mapping[str, Any]) -> None:
+    if (found := _locked(tx, effect)) is not None:
+        _noted(tx, *found, "not-sent", {"effect": effect.id, **told})
+
+
+def _locked(tx: Transaction, effect: Effect) -> tuple[Queue, Stored] | None:
+    """The message that is sent, as it is while its queue is locked, and that queue; None if the message is gone."""
     stored = tx.messages.find(effect.message or 0)
-    queue = None if stored is None else tx.queues.named(stored.queue)
-    if stored is not None and queue is not None:
-        _noted(tx, queue, stored, "not-sent", {"effect": effect.id, **told})
+    while stored is not None and (queue := tx.queues.named(stored.queue)) is not None:
+        stored = tx.messages.find(stored.key)  # someone may have taken or moved it before its queue was locked
+        if stored is not None and stored.queue == queue.name:
+            return queue, stored
+    return None
 
 
 def _noted(tx: Transaction, queue: Queue, stored: Stored, verb: str, told: Mapping[str, Any]) -> Stored:
