@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postroom.model.moment import system_clock, to_datetime, to_iso
+from postroom.model.moment import iso_of, system_clock, to_datetime, to_iso
 
 #: From 1970 to the last microsecond a datetime can hold.
 MICROSECONDS = st.integers(0, 253_402_300_799_999_999)
@@ -37,7 +37,7 @@ def test_zero_is_the_first_moment_of_1970_in_utc() -> None:
     ],
 )
 def test_people_read_six_decimals_and_z(microseconds: int, text: str) -> None:
-    assert to_iso(to_datetime(microseconds)) == text
+    assert to_iso(to_datetime(microseconds)) == iso_of(microseconds) == text
 
 
 @settings(deadline=None, max_examples=300)
@@ -52,6 +52,8 @@ def test_no_microsecond_is_lost_on_the_way_to_a_datetime(microseconds: int) -> N
 def test_the_text_reads_back_as_the_same_moment(microseconds: int) -> None:
     moment = to_datetime(microseconds)
     assert datetime.fromisoformat(to_iso(moment)) == moment
+    for near in (microseconds, min(microseconds + 1, 253_402_300_799_999_999), microseconds // 1_000_000 * 1_000_000):
+        assert iso_of(near) == to_iso(to_datetime(near)), "the second of one before is kept"
 
 
 @settings(deadline=None, max_examples=200)

@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from postroom.errors import ArgumentInvalid
 from postroom.exchange.output_file import making, refuse_existing, written_whole
 from postroom.limits import BULK_BYTES, BULK_MESSAGES, PAGE_ROWS
 from postroom.model.body import Format
+from postroom.model.key import key_text
 from postroom.model.message import NO_PROPERTIES, Message
-from postroom.model.moment import to_iso
+from postroom.model.moment import iso_of
 from postroom.model.place import place_of
 from postroom.model.progress import OnProgress
 
@@ -87,12 +89,19 @@ def _line(message: Message) -> str:
     body = message.body
     if message.format is not Format.JSON or message.blocked or "\n" in body or "\r" in body:
         return f"{_text(message.as_dict())}\n"
-    key, _, type, form, created, processed, cause, properties, _ = _row(message)
+    stored = message._stored
+    processed = "null" if stored.processed is None else f'"{iso_of(stored.processed)}"'
     return (
-        f'{{"key": "{key}", "queue": {_text(place_of(message.queue))}, "type": {_text_or_null(type)}, '
-        f'"format": "{form}", "body": {body}, "properties": {properties}, "created": "{created}", '
-        f'"processed": {_text_or_null(processed)}, "cause": {_text_or_null(cause)}}}\n'
+        f'{{"key": "{key_text(stored.key)}", "queue": {_queue_text(stored.queue)}, '
+        f'"type": {_text_or_null(stored.type)}, "format": "json", "body": {body}, '
+        f'"properties": {_properties(message)}, "created": "{iso_of(stored.created)}", "processed": {processed}, '
+        f'"cause": {_text_or_null(message.cause)}}}\n'
     )
+
+
+@lru_cache(16)
+def _queue_text(queue: str) -> str:
+    return _text(place_of(queue))
 
 
 def _text_or_null(text: str | None) -> str:
@@ -100,14 +109,14 @@ def _text_or_null(text: str | None) -> str:
 
 
 def _row(message: Message) -> _Row:
-    processed = None if message.processed is None else to_iso(message.processed)
+    stored = message._stored
     return (
         message.key,
         message.queue,
         message.type,
         message.format.value,
-        to_iso(message.created),
-        processed,
+        iso_of(stored.created),
+        None if stored.processed is None else iso_of(stored.processed),
         message.cause,
         _properties(message),
         message.body,

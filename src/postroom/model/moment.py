@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 #: A clock answers with microseconds; stores take one so that tests can make time jump.
 Clock = Callable[[], int]
@@ -38,6 +39,21 @@ def to_iso(moment: datetime) -> str:
     '1970-01-01T00:00:00.000000Z'
     """
     return f"{moment.isoformat(timespec='microseconds')[:26]}Z"  # a quarter of the time of strftime
+
+
+def iso_of(microseconds: int) -> str:
+    """The same of a moment of a store; in a quarter of the time, if it is in the second of one before.
+
+    >>> iso_of(1_000_000)
+    '1970-01-01T00:00:01.000000Z'
+    """
+    seconds, rest = divmod(microseconds, 1_000_000)
+    return f"{_to_the_second(seconds)}{rest:06d}Z"
+
+
+@lru_cache(64)
+def _to_the_second(seconds: int) -> str:
+    return to_iso(to_datetime(seconds * 1_000_000))[:20]
 
 
 def is_moment(microseconds: int) -> bool:
