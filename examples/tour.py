@@ -293,7 +293,7 @@ def spheres(shell: Callable[[Sequence[Step]], None], folder: Path) -> None:
 
 
 UNDONE = "$(postroom spheres --state ABORTED | awk 'END { print $1 }')"
-PAYMENT = f"$(postroom sphere show {UNDONE} | awk '/payments/ {{ print $3 }}')"
+PAYMENT = f"$(postroom sphere show {UNDONE} | awk '/payments/ {{ print $2 }}')"
 CLAIMS = (
     Step("An insurer's claims come as lines …", "head -6 claims.txt"),
     Step("… on queues by region.", "cat claims.qdl"),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextvars import ContextVar
+from inspect import CORO_CLOSED, getcoroutinestate
 
 import pytest
 
@@ -86,3 +88,28 @@ def test_work_of_many_tasks_is_done_together_each_with_its_outcome() -> None:
     assert outcomes[7] == 14
     assert sum(batches) == 50
     assert len(batches) <= 3
+
+
+@pytest.mark.parametrize("is_closed_before", [True, False])
+def test_what_a_loop_has_ended_before_it_began_is_closed(is_closed_before: bool) -> None:
+    """Else Python warns, when it forgets it, that it was never awaited."""
+    loop = asyncio.new_event_loop()
+
+    async def begun() -> Threads:
+        return Threads()
+
+    async def never() -> None:
+        raise AssertionError("the loop has ended")
+
+    threads, asked = loop.run_until_complete(begun()), never()
+    if is_closed_before:
+        loop.close()
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(threads.awaited, asked)
+        while not is_closed_before and not loop._ready:  # type: ignore[attr-defined]  # it has been asked
+            assert not job.done()
+        loop.close()
+        with pytest.raises(CancelledError):
+            job.result(60)
+    assert getcoroutinestate(asked) == CORO_CLOSED
+    threads.close()

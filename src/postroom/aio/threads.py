@@ -12,6 +12,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import partial
+from inspect import CORO_CREATED, getcoroutinestate
 from threading import Thread
 from typing import Any, Generic, TypeVar
 
@@ -51,10 +52,11 @@ class Threads:
         try:
             job = asyncio.run_coroutine_threadsafe(waiting, self.loop)
         except RuntimeError:  # the loop is closed
-            waiting.close()
+            _end(waiting, result)
             raise CancelledError from None
         while not wait([job], AIO_LOOK_SECONDS).done:
             if self.loop.is_closed():
+                _end(waiting, result)
                 raise CancelledError
         return job.result()
 
@@ -94,6 +96,14 @@ class Threads:
 
 async def _awaited(result: Awaitable[T]) -> T:
     return await result
+
+
+def _end(waiting: Coroutine[Any, Any, T], result: Awaitable[T]) -> None:
+    """Close both if the loop has ended before it began with them: nobody awaits them any more."""
+    if getcoroutinestate(waiting) == CORO_CREATED:
+        waiting.close()
+        if isinstance(result, Coroutine):
+            result.close()
 
 
 def _settle(done: asyncio.Future[None]) -> None:
