@@ -226,3 +226,17 @@ def test_a_language_that_is_imported_later_is_what_the_list_says_of_it() -> None
     for later in languages():
         made = later.make()
         assert (later.suffix, later.others, later.defines) == (made.suffix, made.others, made.defines)
+
+
+def test_an_arc_is_printed_as_it_was_written(tmp_path: Path) -> None:
+    text = "arc big   : Trades -> Big\n  select [price: p > 75,   # dear\n          volume: > 1000]"
+    spaces = "".join(f"space {name} : [price: int, volume: int]\n" for name in ("Trades", "Big"))
+    (tmp_path / "own.flow").write_text(f"domain own\n{spaces}{text}  # behind it\n")
+    with opened(tmp_path / "room.db") as room:
+        room.load(tmp_path / "own.flow")
+        assert room.definitions.files()["own.flow"].decode().endswith(f"\n{text}\n")
+        with reloaded(room, tmp_path / "printed") as other:
+            assert shown(other) == shown(room)
+        (tmp_path / "own.flow").write_text(f"domain own\n{spaces}{' '.join(text.replace('# dear', '').split())}\n")
+        room.load(tmp_path / "own.flow")
+        assert room.definitions.files()["own.flow"].decode().endswith(" select [price: p > 75, volume: > 1000]\n")

@@ -10,7 +10,7 @@ from postroom.engine.language import Load, Symbol, Terms, Trial, TrialResult
 from postroom.flows.graph import catalog
 from postroom.flows.graph.by import By
 from postroom.flows.graph.checks import check_tables
-from postroom.flows.graph.versions import FILE, RoomGraph, RoomGraphs, key_of
+from postroom.flows.graph.versions import FILE, RoomGraph, RoomGraphs, key_of, written
 from postroom.flows.language.definitions import Allow, Statement, Table
 from postroom.flows.language.reader import parse
 from postroom.flows.language.tables import Rows, file_of_rows, rows_of_file
@@ -47,7 +47,7 @@ class FlowLanguage:
                 statement = replace(statement, source=source)
                 files[source] = file_of_rows(statement, kept.rows)
             name = f"{statement.domain}{self.suffix}"
-            files[name] = files.get(name, b"") + f"{statement}\n".encode()
+            files[name] = files.get(name, b"") + f"{written(statement)}\n".encode()
         return files
 
 

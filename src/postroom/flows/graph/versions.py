@@ -257,7 +257,7 @@ def definition(key: str, kept: Kept) -> Definition:
     body: dict[str, Any] = {
         "what": type(statement).__name__.lower(),
         "domain": statement.domain,
-        "text": _text(statement),
+        "text": written(statement),
         "origin": kept.origin,
     }
     if kept.disabled:
@@ -295,7 +295,7 @@ def _filled(tx: Transaction, version: int, kept: Mapping[str, Kept]) -> dict[str
     return filled
 
 
-def _text(statement: Statement) -> str:
+def written(statement: Statement) -> str:
     """A statement as it was written; as it would be written, if it was made or changed otherwise."""
     text = str(statement)
     if not isinstance(statement, Arc) or not statement.written:
