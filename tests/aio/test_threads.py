@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from inspect import CORO_CLOSED, getcoroutinestate
 
@@ -111,5 +111,26 @@ def test_what_a_loop_has_ended_before_it_began_is_closed(is_closed_before: bool)
         loop.close()
         with pytest.raises(CancelledError):
             job.result(60)
+    assert getcoroutinestate(asked) == CORO_CLOSED
+    threads.close()
+
+
+def test_what_an_ending_loop_has_cancelled_before_it_began_is_closed() -> None:
+    async def never() -> None:
+        raise AssertionError("the loop ends")
+
+    async def main() -> Threads:
+        threads, loop = Threads(), asyncio.get_running_loop()
+        jobs.append(pool.submit(threads.awaited, asked))
+        while not loop._ready:  # type: ignore[attr-defined]  # the loop has no turn until it has been asked
+            assert not jobs[0].done()
+        return threads
+
+    jobs: list[Future[None]] = []
+    asked = never()
+    with ThreadPoolExecutor(1) as pool:
+        threads = asyncio.run(main())
+        with pytest.raises(CancelledError):
+            jobs[0].result(60)
     assert getcoroutinestate(asked) == CORO_CLOSED
     threads.close()

@@ -12,7 +12,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import partial
-from inspect import CORO_CREATED, getcoroutinestate
+from inspect import CORO_CREATED, getcoroutinestate, iscoroutine
 from threading import Thread
 from typing import Any, Generic, TypeVar
 
@@ -50,15 +50,20 @@ class Threads:
         """Await something in the loop, for a thread outside it. If the loop ends before, it counts as cancelled."""
         waiting = _awaited(result)
         try:
-            job = asyncio.run_coroutine_threadsafe(waiting, self.loop)
+            job = self._asked(waiting)
+            while not wait([job], AIO_LOOK_SECONDS).done:
+                if self.loop.is_closed():
+                    raise CancelledError
+            return job.result()
+        finally:
+            _end(waiting)
+            _end(result)
+
+    def _asked(self, waiting: Coroutine[Any, Any, T]) -> Future[T]:
+        try:
+            return asyncio.run_coroutine_threadsafe(waiting, self.loop)
         except RuntimeError:  # the loop is closed
-            _end(waiting, result)
             raise CancelledError from None
-        while not wait([job], AIO_LOOK_SECONDS).done:
-            if self.loop.is_closed():
-                _end(waiting, result)
-                raise CancelledError
-        return job.result()
 
     def check_loop(self) -> None:
         """Raise unless the running loop is the loop of the room."""
@@ -98,12 +103,10 @@ async def _awaited(result: Awaitable[T]) -> T:
     return await result
 
 
-def _end(waiting: Coroutine[Any, Any, T], result: Awaitable[T]) -> None:
-    """Close both if the loop has ended before it began with them: nobody awaits them any more."""
-    if getcoroutinestate(waiting) == CORO_CREATED:
-        waiting.close()
-        if isinstance(result, Coroutine):
-            result.close()
+def _end(result: Awaitable[Any]) -> None:
+    """Close a coroutine that the loop has not begun with before it ended: nobody awaits it any more."""
+    if iscoroutine(result) and getcoroutinestate(result) == CORO_CREATED:
+        result.close()
 
 
 def _settle(done: asyncio.Future[None]) -> None:
