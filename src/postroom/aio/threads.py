@@ -50,7 +50,7 @@ class Threads:
         """Await something in the loop, for a thread outside it. If the loop ends before, it counts as cancelled."""
         waiting = _awaited(result)
         try:
-            job = self._asked(waiting)
+            job = self._scheduled(waiting)
             while not wait([job], AIO_LOOK_SECONDS).done:
                 if self.loop.is_closed():
                     raise CancelledError
@@ -59,7 +59,7 @@ class Threads:
             _end(waiting)
             _end(result)
 
-    def _asked(self, waiting: Coroutine[Any, Any, T]) -> Future[T]:
+    def _scheduled(self, waiting: Coroutine[Any, Any, T]) -> Future[T]:
         try:
             return asyncio.run_coroutine_threadsafe(waiting, self.loop)
         except RuntimeError:  # the loop is closed
