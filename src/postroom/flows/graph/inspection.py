@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from postroom.errors import ArgumentInvalid, DefinitionUnknown
-from postroom.flows.graph.versions import RoomGraph, domains_of
+from postroom.flows.graph.versions import RoomGraph, domains_of, written
 from postroom.flows.language.definitions import Arc, Collapse, Meet, Merge, Select, Stateful, Transform
 from postroom.flows.language.predicates import predicates
 from postroom.flows.language.sql import Variables, made, matches
@@ -195,7 +195,7 @@ def explain(room_graph: RoomGraph, name: str) -> ArcExplained:
     return ArcExplained(
         arc.name,
         str(arc.position),
-        arc.written or str(arc),
+        written(arc),
         tuple(domains_of(room_graph.graph, arc)),
         _state(room_graph, halves),
         arc.source,

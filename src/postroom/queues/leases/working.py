@@ -333,9 +333,8 @@ class _Lane:
 
 
 def _log_failure(message: LeasedMessage, why: str, failed: FailedAttempt, failure: BaseException) -> None:
-    attempt = f"attempt {message.attempts}" + (
-        "" if failed.attempts_allowed is None else f" of {failed.attempts_allowed}"
-    )
+    of = "" if failed.attempts_allowed is None else f" of {failed.attempts_allowed}"
+    attempt = f"attempt {message.attempts}{of}"
     if failed.dead_letters is not None:
         then = f"it is a dead letter in {failed.dead_letters}"
     else:
