@@ -86,7 +86,7 @@ lock-run: ## Write the hashes of requirements.lock, the run-time lock and the ta
 	@test -e $(STAMP) || $(MAKE) --no-print-directory setup
 	$(BIN)/python tools/lock.py
 
-release: $(STAMP) ## Make sdist, wheel, SBOM and checksums in dist/, the same bytes from the same commit
+release: $(STAMP) ## Make sdist, wheel, SBOM and checksums in dist/, the same bytes from the same commit; HOME_URL= is the project's address
 	$(BIN)/python tools/lock.py --check
 	$(BIN)/python tools/release.py
 

@@ -72,7 +72,7 @@ class Bench:
                 spent[stage] = spent.get(stage, 0.0) + seconds
 
         start = perf_counter()
-        totals = room.engine.run_totals(until_idle=True, progress=progress, master=self._master)
+        totals = room.engine.run_totals(until_idle=True, progress=progress, master=self._master, spark="always")
         seconds = perf_counter() - start
         assert (totals.messages, totals.failures) == (expected, 0), totals
         self.stages[what] = {stage: each / expected * 1e6 for stage, each in spent.items()}

@@ -1,4 +1,8 @@
-"""Makes a release in dist/: sdist, wheel, a software bill of materials and checksums."""
+"""Makes a release in dist/: sdist, wheel, a software bill of materials and checksums.
+
+Where the project is to be found is said by whoever releases it: ``make release HOME_URL=https://...``, or the remote
+repository that this clone has as its origin. It becomes the project's addresses in the metadata.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ import stat
 import subprocess
 import sys
 import tarfile
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -26,22 +31,61 @@ def moment() -> int:
     return int(told.stdout)
 
 
-def build() -> list[Path]:
-    """The sdist and the wheel, made by the project's own build backend without fetching anything."""
+def home() -> str | None:
+    """The address of the project on the web; None if nobody has said one."""
+    told = os.environ.get("HOME_URL") or _origin()
+    address = re.sub(r"^(?:ssh://)?git@([^:/]+)[:/]", r"https://\1/", told).removesuffix("/").removesuffix(".git")
+    if re.fullmatch(r"https://[^\s\"\\@/]+(?:/[^\s\"\\@/]+)+", address):
+        return address
+    if os.environ.get("HOME_URL"):
+        raise SystemExit(f"HOME_URL is {told!r}; give an address as https://example.org/project, without a password")
+    return None
+
+
+def _origin() -> str:
+    command = ["git", "config", "--get", "remote.origin.url"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def addresses(home: str) -> str:
+    """A table of ``pyproject.toml``: where to read, get and report."""
+    return f"""[project.urls]
+Homepage = "{home}"
+Source = "{home}"
+Issues = "{home}/issues"
+
+"""
+
+
+def build(home: str | None) -> list[Path]:
+    """The sdist and the wheel of the files that git knows, made by the project's own build backend without fetching."""
     DIST.mkdir(exist_ok=True)
     for old in DIST.glob("postroom-*"):
         old.unlink()
-    shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)  # it may have modules that are gone
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(moment())}
-    for made in ("build_sdist", "build_wheel"):
-        program = f"import sys; from setuptools import build_meta; build_meta.{made}(sys.argv[1])"
-        command = [sys.executable, "-W", "ignore", "-c", program, str(DIST)]
-        subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
+    with tempfile.TemporaryDirectory() as folder:
+        _copy(Path(folder), home)
+        for made in ("build_sdist", "build_wheel"):
+            program = f"import sys; from setuptools import build_meta; build_meta.{made}(sys.argv[1])"
+            command = [sys.executable, "-W", "ignore", "-c", program, str(DIST)]
+            subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
     (sdist,) = DIST.glob("postroom-*.tar.gz")
     _settle(sdist)
     (wheel,) = DIST.glob("postroom-*.whl")
     _settle_wheel(wheel)
     return sorted(DIST.glob("postroom-*"))
+
+
+def _copy(folder: Path, home: str | None) -> None:
+    told = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in told.stdout.split("\0"):
+        if name and (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    if home is not None:
+        project = folder / "pyproject.toml"
+        before, table, after = project.read_text().partition("[project.optional-dependencies]")
+        project.write_text(before + addresses(home) + table + after)
 
 
 def _settle(sdist: Path) -> None:
@@ -105,7 +149,10 @@ def bill(version: str) -> dict[str, object]:
 
 
 def main() -> int:
-    files = build()
+    address = home()
+    if address is None:
+        sys.stderr.write("no address of the project is known: say make release HOME_URL=https://...\n")
+    files = build(address)
     version = files[0].name.split("-")[1].removesuffix(".tar.gz")
     sbom = DIST / f"postroom-{version}.cdx.json"
     sbom.write_text(json.dumps(bill(version), indent=1) + "\n")

@@ -28,7 +28,7 @@ from postroom.engine.steps.stage import Share
 from postroom.engine.steps.watching import WatchingStage
 from postroom.engine.way import Way
 from postroom.errors import LeaseHeld, LeaseLost, PostroomError
-from postroom.limits import STEP_MESSAGES_MAX
+from postroom.limits import WORKER_MESSAGES_MAX
 from postroom.model.key import key_number
 from postroom.room import Postroom
 from postroom.rules.evaluation.chunks import Base
@@ -229,15 +229,33 @@ def test_steps_grow_while_they_are_short_and_shrink_when_they_are_long(
     def progress(totals: Totals) -> None:
         assert totals.last is not None
         claimed.append(totals.last.claimed)
-        if len(claimed) == 3:
+        sizes.append(one_room._parts.runner._size)
+        if len(claimed) == 4:
             monkeypatch.setattr(runner, "STEP_SECONDS", 0.0)
 
+    sizes: list[int] = []
     monkeypatch.setattr(runner, "STEP_SECONDS", 1000.0)
     one_room.send_many("in", ["<m/>"] * 3000, format="xml")
     one_room._parts.runner._size = 20
     assert work_off(one_room, progress=progress).messages == 3000
-    assert claimed == [20, 20, 20, 320, 2620], "two steps were claimed before the first was done"
-    assert one_room._parts.runner._size == STEP_MESSAGES_MAX // 4, "the last two were too long"
+    assert claimed == [20, 20, 20, 320, 320, 320, 1980], "two steps were claimed before the first was done"
+    assert sizes == [320, 320, 320, 5120, 2560, 1280, 640], "the last three were too long"
+
+
+def test_steps_that_a_worker_has_to_keep_small_do_not_make_the_first_of_spark_a_huge_one(
+    one_room: Postroom, load: Load
+) -> None:
+    load(one_room, "create rule nothing for in if (/never) then do enqueue <r/> into out")
+    one_room.send_many("in", ["<m/>"] * 600, format="xml")
+    claimed: list[int] = []
+
+    def progress(totals: Totals) -> None:
+        assert totals.last is not None
+        claimed.append(totals.last.claimed)
+        assert one_room._parts.runner._size == runner._STEP_MESSAGES_FIRST
+
+    one_room.engine.run_totals(until_idle=True, progress=progress, spark="auto")
+    assert claimed[:3] == [WORKER_MESSAGES_MAX] * 3
 
 
 def test_an_engine_idle_for_a_while_sweeps_what_nothing_holds(

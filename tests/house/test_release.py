@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -83,8 +86,58 @@ def test_the_citation_has_this_version() -> None:
     assert f"version: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
+@pytest.mark.parametrize(
+    ("said", "origin", "address"),
+    [
+        ("https://example.org/post/room", "", "https://example.org/post/room"),
+        ("https://example.org/post/room/", "https://example.org/other", "https://example.org/post/room"),
+        ("", "https://example.org/post/room.git", "https://example.org/post/room"),
+        ("", "git@example.org:post/room.git", "https://example.org/post/room"),
+        ("", "ssh://git@example.org/post/room", "https://example.org/post/room"),
+        ("", "https://user:secret@example.org/post/room", None),
+        ("", "/srv/git/room", None),
+        ("", "", None),
+    ],
+)
+def test_the_address_of_a_release_is_that_of_whoever_makes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, origin: str, address: str | None
+) -> None:
+    monkeypatch.setenv("HOME_URL", said)
+    release = _tool(tmp_path)
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    if origin:
+        subprocess.run(["git", "-C", str(tmp_path), "config", "remote.origin.url", origin], check=True)
+    assert release.home() == address
+    if address is not None:
+        urls = tomllib.loads(release.addresses(address))["project"]["urls"]
+        assert urls == {"Homepage": address, "Source": address, "Issues": f"{address}/issues"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["http://example.org/room", "https://user:secret@example.org/room", 'https://x/"y', "example.org", "https://x"],
+)
+def test_an_address_that_is_none_ends_the_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    monkeypatch.setenv("HOME_URL", said)
+    with pytest.raises(SystemExit, match=r"HOME_URL is .*; give an address as https://"):
+        _tool(tmp_path).home()
+
+
+def _tool(root: Path) -> ModuleType:
+    """The tool that makes releases, at work in another folder."""
+    (root / "tools").mkdir()
+    path = shutil.copy(ROOT / "tools" / "release.py", root / "tools")
+    found = importlib.util.spec_from_file_location("release_of_a_test", path)
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
 @pytest.mark.slow
-def test_a_release_is_complete_and_the_same_twice() -> None:
+def test_a_release_is_complete_and_the_same_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME_URL", "https://example.org/post/room")
     made = []
     for umask in (0o022, 0o077):
         subprocess.run(
@@ -97,6 +150,9 @@ def test_a_release_is_complete_and_the_same_twice() -> None:
     modules = {str(file.relative_to(ROOT / "src")) for file in (ROOT / "src" / "postroom").rglob("*.py")}
     with zipfile.ZipFile(ROOT / "dist" / names[0]) as wheel:
         assert modules | {"postroom/py.typed"} <= set(wheel.namelist())
+        metadata = wheel.read(f"postroom-{__version__}.dist-info/METADATA").decode()
+    assert "Project-URL: Source, https://example.org/post/room\n" in metadata
+    assert "Project-URL: Issues, https://example.org/post/room/issues\n" in metadata
     with tarfile.open(ROOT / "dist" / names[1]) as sdist:
         assert {f"postroom-{__version__}/src/{each}" for each in modules} <= set(sdist.getnames())
     bill = json.loads((ROOT / "dist" / names[2]).read_text())

@@ -329,7 +329,7 @@ class Runner:
 
     def _adapt(self, result: Result) -> None:
         """Adapt the size of steps: grow while they are short and there is more to do; shrink when they are long or
-        settle little."""
+        settle little. A step that had to be small, for a worker, says little about a large one."""
         seconds = max(sum(result.seconds.values()), 0.001)
         if result.created > STEP_CREATED_MAX:  # one message may lead to very many
             self._size = max(_STEP_MESSAGES_MIN, result.messages * STEP_CREATED_MAX // result.created)
@@ -338,7 +338,8 @@ class Runner:
         elif seconds > 3 * STEP_SECONDS:
             self._size = max(_STEP_MESSAGES_MIN, self._size // 2)
         elif result.more and seconds < STEP_SECONDS:
-            self._size = min(STEP_MESSAGES_MAX, int(self._size * min(2 * STEP_SECONDS / seconds, _GROWTH_MAX)))
+            grown = int(result.claimed * min(2 * STEP_SECONDS / seconds, _GROWTH_MAX))
+            self._size = max(self._size, min(STEP_MESSAGES_MAX, grown))
 
     def _rest(self) -> tuple[bool, float]:
         """Whether there is nothing left to do, and how long to sleep until something is due."""

@@ -98,6 +98,15 @@ def test_a_step_that_takes_long_says_so_until_it_is_evaluated() -> None:
     assert [result.messages for result in steps if not result.busy] == [1]
 
 
+@pytest.mark.parametrize("patience", [None, 0.01, 60.0])
+def test_the_time_of_evaluating_is_told_however_it_was_waited_for(patience: float | None) -> None:
+    work = Counting([1], gate=threading.Event())
+    assert work.gate is not None
+    threading.Timer(0.3, work.gate.set).start()
+    (result,) = [each for each in Pipeline(work).run(patience, lambda: Result(busy=frozenset({"q"}))) if not each.busy]
+    assert result.seconds["evaluate"] > 0.2
+
+
 def test_a_step_that_did_less_than_it_claimed_is_the_last() -> None:
     work = Counting([1, 2, 3], short=1)
     assert len(list(Pipeline(work).run())) == 1

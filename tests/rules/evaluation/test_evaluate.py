@@ -105,6 +105,8 @@ def test_a_rule_that_fails_after_a_part_of_its_answer_was_written_leaves_none_of
         ("do enqueue //@a into b", "PR0001"),
         ("do enqueue abs#1 into b", "PR0001"),
         ("do enqueue comment { 'x' } into b", "PR0001"),
+        ("do enqueue <!-- x --> into b", "PR0001"),
+        ("do enqueue <?go there?> into b", "PR0001"),
         ("do enqueue . into b with p value (1, 2)", "PR0002"),
         ("do enqueue . into b with n value 'x'", "FORG0001"),
         ("do reset s key 'x'", "FORG0001"),

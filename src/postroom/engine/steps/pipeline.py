@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import Generic, Protocol, TypeVar
 
 from postroom.engine.spark.executor_store import Bay
@@ -47,6 +48,7 @@ class _Step(Generic[C, E]):
     claimed: C
     seconds: dict[str, float] = field(default_factory=dict)
     coming: Future[E] | None = None
+    awaited: float | None = None  # since when it is the oldest, and nothing but its evaluation is missing
 
 
 class Pipeline(Generic[C, E]):
@@ -103,12 +105,14 @@ class Pipeline(Generic[C, E]):
 
     def _is_evaluated(self, seconds: float) -> bool:
         """Whether the oldest step can be committed; waits up to so many seconds."""
-        return bool(wait([self._begin(self._under_way[0])], timeout=seconds).done)
+        step = self._under_way[0]
+        step.awaited = step.awaited or perf_counter()
+        return bool(wait([self._begin(step)], timeout=seconds).done)
 
     def _finished(self) -> Result:
         """Wait for the oldest step and commit it."""
         step = self._under_way[0]
-        with timed(step.seconds, "evaluate"):
+        with timed(step.seconds, "evaluate", step.awaited):
             evaluated = self._evaluate(step.claimed) if step.coming is None else step.coming.result()
         with timed(step.seconds, "commit"), rarely_collecting():
             result = self._work.commit(step.claimed, evaluated)

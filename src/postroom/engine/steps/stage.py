@@ -132,9 +132,9 @@ ALONE = Beside()
 
 
 @contextmanager
-def timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
-    """Record how long a stage took."""
-    began = perf_counter()
+def timed(seconds: dict[str, float], stage: str, began: float | None = None) -> Iterator[None]:
+    """Record how long a stage took, if it began earlier also what it took before."""
+    began = perf_counter() if began is None else began
     yield
     seconds[stage] = perf_counter() - began
 
