@@ -124,6 +124,16 @@ def test_what_cannot_be_done_is_an_error_with_its_code(action: str, code: str) -
     assert [told(each.body)["code"] for each in found] == [code]
 
 
+def test_a_json_null_is_nothing_and_those_behind_it_are_themselves() -> None:
+    text = "create rule r for a if (true()) then do enqueue <n>{string(.)}</n> into b"
+    arrivals = [
+        Arrival(n, "a", 100_001 + n, "json", None, body, "{}", 0, None) for n, body in enumerate(("1", "null", "2"))
+    ]
+    found, unsettled = evaluate_chunk(plan(text), arrivals, {})
+    assert not unsettled
+    assert [[made.body for made in found[number]] for number in range(3)] == [["<n>1</n>"], [], ["<n>2</n>"]]
+
+
 def test_too_many_actions_or_too_much_output_is_over_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "create rule r for a if (/x) then for $n in 1 to xs:integer(/x) return do enqueue <y>{$n}</y> into b"
     monkeypatch.setattr("postroom.rules.evaluation.evaluate.MESSAGE_ACTIONS_MAX", 5)
