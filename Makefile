@@ -9,7 +9,7 @@ CLASSES := $(VENV)/spark.jsa
 PIP = quiet=; test -t 1 || quiet=--quiet; $(BIN)/python -m pip install $$quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-cluster test coverage test-all lint types house reference docs bench lock lock-run release clean
+.PHONY: help setup demo demo-cluster test tests coverage test-all lint types house reference docs bench lock lock-run release clean
 
 help: ## List the verbs
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,7 +38,10 @@ demo-cluster: $(STAMP) ## The claims on PostgreSQL and a Spark cluster of two wo
 # the second compiler to pay.
 test coverage: export SPARK_SUBMIT_OPTS = -Xlog:disable -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:SharedArchiveFile=$(abspath $(CLASSES))
 test: $(STAMP) ## Lint, types, import directions, and every test but the slow batteries
-	@$(MAKE) --no-print-directory -j 2 lint types house $(CLASSES)
+	@$(MAKE) --no-print-directory -j 2 lint house $(CLASSES)
+	@$(MAKE) --no-print-directory -j 2 types tests
+
+tests: $(STAMP)
 	$(BIN)/python tests/side_by_side.py -m "not slow"
 
 coverage: $(STAMP) $(CLASSES) ## The same tests, measured: which branches none of them takes; half as long again
