@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from postroom.errors import ArgumentInvalid, BodyError, FileLineInvalid, FileUnreadable, JsonMalformed
 from postroom.limits import BODY_BYTES_MAX
 from postroom.model.body import Format, check_body, check_text, json_text, parse_json
+from postroom.model.digits import digits_json
 from postroom.model.message import NO_PROPERTIES, Draft, given_properties
 
 _LINE_CHARS_MAX = BODY_BYTES_MAX + 64 * 1024  # a body, and what is around it
@@ -104,7 +105,7 @@ def _json_lines(file: Path) -> Iterator[tuple[int, str]]:
 
 def _json_draft(text: str, options: Options) -> Draft:
     if options.messages:
-        return _whole(parse_json(text), options)
+        return _whole(parse_json(text, digits=True), options)
     parse_json(text)
     check_text(text)
     return Draft(text, "json", options.type, options.properties)
@@ -115,7 +116,7 @@ def _whole(given: Any, options: Options) -> Draft:
     if not isinstance(given, dict) or "body" not in given or given.keys() - _OURS - _OTHERS:
         raise JsonMalformed(why="a message is an object with body, format, type and properties")
     form, body = given.get("format"), given["body"]
-    text = json_text(body) if form in (None, "json") else body
+    text = digits_json(body, (",", ":")) if form in (None, "json") else body
     properties = given.get("properties") or {}
     if not isinstance(text, str) or not isinstance(properties, dict):
         raise JsonMalformed(why="a body of text or XML is a string, and properties are an object")

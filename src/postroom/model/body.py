@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from postroom.errors import BodyTooLarge, JsonMalformed, TextInvalid
 from postroom.limits import BODY_BYTES_MAX, BODY_DEPTH_MAX
+from postroom.model.digits import Digits
 
 
 class Format(StrEnum):
@@ -57,12 +58,13 @@ def check_text(body: str) -> None:
         raise TextInvalid(why=f"character {body.index(chr(0)) + 1} is NUL")
 
 
-def parse_json(text: str, *, exact: bool = False) -> Any:
+def parse_json(text: str, *, exact: bool = False, digits: bool = False) -> Any:
     """The value of a JSON text: no NaN, no duplicate names, no deep nesting, no forbidden characters.
 
-    With ``exact``, numbers with a point come as decimals and keep all their digits.
+    With ``exact``, numbers with a point come as decimals and keep all their digits; with ``digits``, as floats that
+    ``digits_json`` writes as they were.
     """
-    value = _parsed(text, _exact if exact else _strict)
+    value = _parsed(text, _exact if exact else _digital if digits else _strict)
     if "\\u" in text:
         _check_strings(value)
     return value
@@ -173,6 +175,7 @@ def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _strict = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant, object_pairs_hook=_no_doubles)
 _loose = json.JSONDecoder(object_pairs_hook=_no_doubles)
 _exact = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=_no_doubles)
+_digital = json.JSONDecoder(parse_float=Digits, parse_constant=_no_constant, object_pairs_hook=_no_doubles)
 
 
 def _check_depth(value: Any) -> None:

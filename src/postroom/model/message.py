@@ -265,7 +265,7 @@ class Message:
 
     def _body_in_json(self) -> Any:
         try:
-            return self.value
+            return parse_json(self.body, digits=True) if self.format is Format.JSON else self.body
         except JsonMalformed:  # a segment: one line of a body is not JSON by itself
             return self.body
 

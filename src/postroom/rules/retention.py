@@ -45,7 +45,7 @@ def why(store: Store, key: str) -> Retained:
 
     def work(tx: Transaction) -> Retained:
         number = key_number(key)
-        stored = tx.messages.find(number)
+        stored = tx.messages.shown(number)
         if stored is None:
             if tx.journal.last(number) is None:
                 raise MessageUnknown(key=key)
@@ -66,7 +66,8 @@ def slice(store: Store, programs: Programs, slicing: str, key: str) -> list[Mess
         if slicing not in known:
             raise DefinitionUnknown(name=f"slicing {slicing}", nearest=nearest(slicing, known))
         number = tx.slices.ids("slicing").get(slicing)
-        return [] if number is None else tx.slices.slice(number, key)
+        held = [] if number is None else tx.slices.slice(number, key)
+        return [one if one.processed is None else tx.messages.shown(one.key) or one for one in held]
 
     return [stored.image() for stored in store.read(work)]
 

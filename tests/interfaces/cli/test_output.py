@@ -116,3 +116,18 @@ def test_a_number_of_things_is_no_list_of_them() -> None:
     names = shapes.SCHEMA["$defs"]["names"]
     assert {name for name in names if name.endswith("_count")} >= {"aborted_count", "queue_count", "row_count"}
     assert all(names[name]["type"] == "integer" for name in names if name.endswith("_count"))
+
+
+def test_numbers_of_json_keep_their_digits_wherever_a_message_is_printed(run: Run) -> None:
+    body = '{"total": 3.10, "big": 12345678901234567890.123456789012345678, "less": [1E2, 70]}'
+    for name in ("q", "again"):
+        assert run("queue", "create", name).code == 0
+    for _ in range(4):
+        key = run("send", "q", "--format", "json", "--body", body, "--json").json["key"]
+    assert run("send", "q", "--format", "json", "--body", body.replace(", ", ",\n")).code == 0, "of several lines"
+    for words in ("peek q", f"show {key}", "info q", "receive q", "history q", "receive q --lease 30"):
+        assert f'"body": {body}' in run(*words.split(), "--json").out, words
+    assert f'"body": {body}' in run("receive", "q", "--format", "jsonl").out
+    assert run("export", "q", "--file", "q.jsonl").code == 0
+    assert run("send", "again", "--messages", "--file", "q.jsonl").code == 0
+    assert [run("receive", "again").out for _ in range(2)] == [body.replace(": ", ":").replace(", ", ",") + "\n"] * 2

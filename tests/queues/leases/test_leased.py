@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from postroom.queues.leases.leased import Leased
 from postroom.room import Postroom
 
@@ -21,6 +23,26 @@ def test_a_leased_message_is_a_message_with_a_lease(room: Postroom) -> None:
     message.done()
     assert message.ended
     assert room.show(key).processed is not None
+
+
+@pytest.mark.parametrize("then", ["lease", "release", "fail"])
+def test_a_message_counts_as_processed_when_its_lease_was_done_and_not_before(room: Postroom, then: str) -> None:
+    room.queues.create("q")
+    room.consumers.set_policy("q", attempts=9, backoff=3600)
+    key = room.send("q", "x").key
+    message = room.receive("q", lease=60).message
+    assert message is not None
+    if then == "release":
+        message.release(delay=600)
+    if then == "fail":
+        message.fail("no")
+    assert room.receive("q").message is None
+    assert (room.show(key).processed, room.show(key).as_dict()["processed"]) == (None, None)
+    assert not room.journal.why(key).processed
+    if then == "lease":
+        message.done()
+        assert room.show(key).processed is not None
+        assert room.journal.why(key).processed
 
 
 def test_nothing_to_lease_is_false(room: Postroom) -> None:

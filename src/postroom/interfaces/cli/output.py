@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from postroom.errors import OutputFailed, PostroomError
 from postroom.interfaces.cli.context import settings
 from postroom.limits import READER_SECONDS
+from postroom.model.digits import digits_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 
 def as_json(document: dict[str, Any]) -> None:
     """Print one document; it begins with its status, OK by default."""
-    json.dump({"status": "00"} | document, sys.stdout, ensure_ascii=False)
-    sys.stdout.write("\n")
+    sys.stdout.write(digits_json({"status": "00"} | document) + "\n")
 
 
 def listing_as_json(messages: Listing) -> None:
@@ -37,7 +37,7 @@ def listing_as_json(messages: Listing) -> None:
     sys.stdout.write('{"status": "00", "messages": [')
     for number, message in enumerate(messages):
         sys.stdout.write(", " if number else "")
-        json.dump(message.as_dict(), sys.stdout, ensure_ascii=False)
+        sys.stdout.write(digits_json(message.as_dict()))
     sys.stdout.write(f'], "next": {json.dumps(messages.next)}}}\n')
 
 

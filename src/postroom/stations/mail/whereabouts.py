@@ -80,7 +80,7 @@ def _search(network: Network, number: int) -> tuple[Stored | None, list[NodeDown
     """A message by its key, from any store; one in transit may be in two."""
 
     def work(tx: Transaction) -> Stored | None:
-        return tx.messages.find(number)
+        return tx.messages.shown(number)
 
     leaving: Stored | None = None
     down: list[NodeDown] = []

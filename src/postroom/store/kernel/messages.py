@@ -299,6 +299,13 @@ class Messages(MessageRows):
     def find(self, key: int) -> Stored | None:
         return self._session.one(record, _FIND, (key,))
 
+    def shown(self, key: int) -> Stored | None:
+        """A message as it is shown: one that is leased, delayed or reserved has not been processed."""
+        stored = self.find(key)
+        if stored is None or stored.processed is None or self.state(key) is State.PROCESSED:
+            return stored
+        return stored._replace(processed=None)
+
     def waiting(self, queue: Queue, key: int) -> Stored | None:
         """An unprocessed message of a queue; None if it has left."""
         return self._session.one(record, _WAITING, (key, queue.id))

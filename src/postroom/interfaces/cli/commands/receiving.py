@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +13,7 @@ from postroom.interfaces.cli import output
 from postroom.interfaces.cli.commands.consumers import receive_leased
 from postroom.interfaces.cli.context import OptionalQueueArgument, WhereOption, opened, option, settings
 from postroom.limits import FOLLOW_SECONDS
+from postroom.model.digits import digits_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,7 +143,7 @@ def _show_message(received: Received) -> None:
 def _written(message: Message) -> Callable[[], None]:
     """A function that writes a message: its body, or as one JSON line."""
     if settings.jsonl:
-        return lambda: output.say(json.dumps(message.as_dict(), ensure_ascii=False))
+        return lambda: output.say(digits_json(message.as_dict()))
     return lambda: output.say(message.body)
 
 
