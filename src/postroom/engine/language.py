@@ -69,6 +69,8 @@ class TrialResult(Protocol):
 class Load:
     """One load of one language. Methods that are not overridden do nothing."""
 
+    removed: Sequence[str] = ()  # the queues that are gone with it, once it is written
+
     def write(self, tx: Transaction) -> Loaded | None:
         """Store the definitions, in the transaction of the whole load."""
 

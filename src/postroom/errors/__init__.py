@@ -21,6 +21,7 @@
     │   ├── NameTaken              name-taken
     │   ├── ProgramInvalid         program-invalid
     │   ├── QueueInUse             queue-in-use
+    │   ├── QueueNeeded            queue-needed
     │   ├── QueueWatched           queue-watched
     │   ├── SchemaMalformed        schema-malformed
     │   ├── SlicingInUse           slicing-in-use
@@ -203,6 +204,7 @@ from postroom.errors.definitions import (
     NameTaken,
     ProgramInvalid,
     QueueInUse,
+    QueueNeeded,
     QueueWatched,
     SchemaMalformed,
     SlicingInUse,
@@ -460,6 +462,7 @@ __all__ = [
     "QueueHeld",
     "QueueInUse",
     "QueueLocked",
+    "QueueNeeded",
     "QueueNotSingle",
     "QueueOwned",
     "QueueUnknown",

@@ -140,6 +140,15 @@ class QueueInUse(DefinitionError):
     )
 
 
+class QueueNeeded(DefinitionError):
+    code = "queue-needed"
+    template = "{queue} cannot be removed: it is needed by {users}"
+    advice = (
+        "Load what needs it, changed, together with the file that leaves it out; remove the schedule "
+        "(`postroom schedule remove NAME`); or keep the queue."
+    )
+
+
 class QueueWatched(DefinitionError):
     code = "queue-watched"
     template = (

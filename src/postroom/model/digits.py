@@ -15,6 +15,7 @@ class Digits(float):
     """A number with a point or an exponent, and how it was written; a float to everybody else."""
 
     __slots__ = ("written",)
+    written: str
 
     def __new__(cls, written: str) -> Digits:
         number = super().__new__(cls, written)

@@ -67,6 +67,8 @@ class Sources:
             if guard is not None:
                 guard.begin(tx)
             loaded = _written(tx, loads)
+            if any(load.removed for load in loads):
+                check_rules(tx)
             if guard is not None:
                 guard.check(tx)
             if agree is not None:
@@ -81,6 +83,13 @@ class Sources:
     def tried(self, trial: Trial) -> Iterator[TrialResult]:
         for part in self.parts:
             yield from part.tried(trial)
+
+
+def check_rules(tx: Transaction) -> None:
+    """Raise if a rule names a queue that has been removed."""
+    from postroom.rules.catalog import check_queues
+
+    check_queues(tx)
 
 
 def _written(tx: Transaction, loads: Sequence[Load]) -> Loaded:

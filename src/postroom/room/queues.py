@@ -62,7 +62,9 @@ class RoomQueues(RoomPart):
 
     def remove(self, name: str) -> None:
         """Remove a queue that has no unprocessed messages and is in no description; its history stays readable."""
-        self._parts.administration.remove(name)
+        from postroom.room.loading import check_rules
+
+        self._parts.administration.remove(name, check_rules)
 
     def set_mode(self, *queue: str, keep_processed: bool) -> list[str]:
         """Keep or discard processed messages; returns the queues whose mode changed."""

@@ -44,6 +44,13 @@ def check(tx: Transaction, new: Sequence[AnyDefinition]) -> Program:
     return program
 
 
+def check_queues(tx: Transaction) -> None:
+    """Raise if the program names a queue that has been removed."""
+    program = read(tx)
+    if program.rules:
+        checks.check(program, *surroundings(tx), tx.endpoints.all())
+
+
 class ModuleLoad(Load):
     """Loads modules, replacing those of the same names."""
 
@@ -89,6 +96,7 @@ class _Writing:
         version = tx.definitions.replace(KIND, wanted, {"files": list(files)})
         after = planned(tx, self._new, version, mark)
         self._set_admission(after)
+        self._leave_removed(before)
         self._set_ports()
         for name in self._new.slicings:
             tx.slices.slicing(name)
@@ -151,6 +159,13 @@ class _Writing:
             if now and not was and queue.keep == Keep.SLICED:
                 # Until now a sweep took every processed message of this queue; from now on only those noted.
                 self._tx.slices.spend(self._tx.retention.processed(queue))
+
+    def _leave_removed(self, before: Plan) -> None:
+        """Queues that the same load has removed are watched no more."""
+        for name in (*before.queues, *before.echoes):
+            queue = self._tx.queues.named(name)
+            if queue is not None and queue.retired:
+                self._tx.queues.set_watcher(queue, "rules", wanted=False)
 
     def _set_ports(self) -> None:
         """Have messages of gateway queues sent, including those that waited already."""

@@ -131,7 +131,11 @@ def test_a_json_null_is_nothing_and_those_behind_it_are_themselves() -> None:
     ]
     found, unsettled = evaluate_chunk(plan(text), arrivals, {})
     assert not unsettled
-    assert [[made.body for made in found[number]] for number in range(3)] == [["<n>1</n>"], [], ["<n>2</n>"]]
+    assert [[made.body for made in found[number] if isinstance(made, Enqueue)] for number in range(3)] == [
+        ["<n>1</n>"],
+        [],
+        ["<n>2</n>"],
+    ]
 
 
 def test_too_many_actions_or_too_much_output_is_over_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:

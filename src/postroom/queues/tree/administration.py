@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from postroom.errors import ArgumentInvalid, NameInvalid, NameTaken, PasswordWrong, QueueInUse
 from postroom.limits import PASSWORD_CHARS_MAX, QUEUE_NAME_CHARS_MAX
@@ -19,6 +20,7 @@ from postroom.queues.tree.addressing import (
     queues_of,
     shown,
 )
+from postroom.queues.tree.uses import refuse_needed
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.policies import NO_POLICY
 from postroom.store.kernel.queues import LEAVING, MAILBOX, STATION, Hold, Keep
@@ -67,8 +69,11 @@ class Administration:
 
         self._store.transact("create-queue", work)
 
-    def remove(self, name: str) -> None:
-        """Retire a queue; raises while it has unprocessed messages. Its history stays readable."""
+    def remove(self, name: str, check: Callable[[Transaction], None]) -> None:
+        """Retire a queue; raises while it has unprocessed messages, or something needs it. Its history stays readable.
+
+        ``check`` is called when it is done, and may refuse it.
+        """
 
         def work(tx: Transaction) -> None:
             queue = one_queue(tx, names_of((name,)))
@@ -80,6 +85,8 @@ class Administration:
             if inside:
                 raise QueueInUse(queue=name, count=inside, where="")
             tx.queues.retire(queue)
+            refuse_needed(tx, [queue])
+            check(tx)
             tx.principals.remove(PRINCIPAL, queue.path)
 
         self._store.transact("remove-queue", work)

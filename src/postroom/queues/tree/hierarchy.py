@@ -15,6 +15,7 @@ from postroom.queues.tree.addressing import PRINCIPAL
 from postroom.queues.tree.checks import paths
 from postroom.queues.tree.description import Entry
 from postroom.queues.tree.policy import check_setting, clauses, of_words
+from postroom.queues.tree.uses import refuse_needed
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.policies import NO_POLICY, Policy
 from postroom.store.kernel.queues import Queue
@@ -85,6 +86,7 @@ class TreeLoad(Load):
         present = store.read(lambda tx: tx.principals.secrets(PRINCIPAL))
         self._hashes = _hashes(entries, present, terms.progress)
         self._changes = store.read(lambda tx: _changes(tx, levels_of(entries), self._hashes))
+        self.removed: Sequence[str] = ()
         if not terms.change_passwords:
             _prove(self._changes, terms.current_password)
 
@@ -102,8 +104,13 @@ class TreeLoad(Load):
         ]
         version = tx.definitions.replace(LEVEL, definitions, {"files": list(self._files)})
         tx.wake()
+        self.removed = removed
         passwords = tuple(_typed(path) for path in self._changes)
         return Loaded(version, added, kept, removed, passwords=passwords)
+
+    def finish(self, tx: Transaction) -> None:
+        """What used a removed queue may have changed in the same load."""
+        refuse_needed(tx, filter(None, map(tx.queues.named_to_read, self.removed)))
 
 
 def read(tx: Transaction, version: int | None = None) -> list[Level]:
