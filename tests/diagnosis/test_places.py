@@ -64,6 +64,48 @@ def test_a_room_with_many_holds_is_not_a_long_list(room: Postroom, told: Told) -
     assert (found[-1].level, found[-1].what) == (Level.NOTE, "and 2 more")
 
 
+def test_a_queue_that_refuses_messages_is_told(room: Postroom, told: Told) -> None:
+    for name, policy in (
+        ("few", {"max_messages": 2}),
+        ("light", {"max_bytes": 3}),
+        ("giving", {"over": "dead-letters"}),
+    ):
+        room.queues.create(name)
+        room.consumers.set_policy(name, **({"max_messages": 2} | policy if name == "giving" else policy))  # type: ignore[arg-type]
+    assert fine(told(room, "limits"))
+    for name in ("few", "few", "giving", "giving"):
+        room.send(name, "x")
+    room.send("light", "xyz")
+    assert [(each.level, each.where) for each in told(room, "limits")] == [
+        (Level.WARNING, "few"),
+        (Level.WARNING, "light"),
+    ]
+    assert told(room, "limits")[0].what.startswith("it refuses messages: it may have 2 messages")
+    room.receive("few")
+    room.receive("light")
+    assert fine(told(room, "limits"))
+
+
+@pytest.mark.parametrize("named", [None, "lost"])
+def test_dead_letters_are_told(room: Postroom, told: Told, named: str | None) -> None:
+    room.queues.create("orders")
+    room.queues.create("other.dead")  # of no queue
+    room.send("other.dead", "x")
+    room.consumers.set_policy("orders", attempts=1, dead_letters=named)
+    room.send("orders", "x")
+    assert fine(told(room, "errors"))
+    message = room.receive("orders", lease=60).message
+    assert message is not None
+    message.fail("no")
+    (dead,) = told(room, "errors")
+    where = named or "orders.dead"
+    assert (dead.level, dead.where) == (Level.WARNING, where)
+    assert dead.what == "1 dead letter(s): messages that have failed at their last attempt"
+    assert dead.do == f"postroom peek {where}; postroom redrive {where} sends what failed again"
+    room.consumers.redrive(where)
+    assert fine(told(room, "errors"))
+
+
 def test_errors_of_rules_grow(timed: Postroom, clock: HandClock, tmp_path: Path, told: Told) -> None:
     (tmp_path / "p.demaq").write_text(FAILING)
     without_spark(timed).load(tmp_path / "p.demaq")

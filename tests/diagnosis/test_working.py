@@ -13,6 +13,7 @@ from tests.rules.conftest import without_spark
 
 from postroom.diagnosis.finding import Level
 from postroom.engine import dispatch
+from postroom.model.moment import to_datetime, to_iso
 from postroom.room import Postroom
 from postroom.store.kernel.owner import process_token
 
@@ -121,6 +122,17 @@ def test_messages_that_wait_with_no_engine(timed: Postroom, clock: HandClock, tm
     stuck, _ = told(timed, "waiting")
     assert (stuck.level, stuck.where) == (Level.WARNING, "orders")
     assert stuck.what == "its next message has waited since 2027-01-15T08:00:00.000000Z, though the engine runs"
+
+
+def test_a_schedule_that_nobody_looks_at_is_told(timed: Postroom, clock: HandClock, told: Told) -> None:
+    timed.queues.create("q")
+    due = timed.consumers.schedule("minutely", "* * * * *", "q", body="x").due
+    clock.pass_by(60)
+    assert fine(told(timed, "waiting"))
+    clock.pass_by(61)
+    (found,) = told(timed, "waiting")
+    assert (found.level, found.where) == (Level.WARNING, "schedule minutely")
+    assert found.what == f"its message should have been sent at {to_iso(to_datetime(due))}"
 
 
 def test_a_step_leaves_nothing_to_say(room: Postroom, tmp_path: Path, told: Told) -> None:

@@ -7,13 +7,15 @@ from functools import partial
 from shlex import quote
 
 from postroom.diagnosis.finding import Case, Told, note, warning
-from postroom.errors import NodeDown
+from postroom.errors import NodeDown, QueueFull
 from postroom.limits import ATTEMPTS_MANY, GROWING_SECONDS
 from postroom.model.key import key_text
+from postroom.queues.limits import check_room
 from postroom.queues.tree.addressing import typed_level
 from postroom.stations.places.names import database
 from postroom.stations.procedures.errors import DOSSIER
 from postroom.store.kernel.owner import described, is_alive
+from postroom.store.kernel.policies import NO_POLICY
 from postroom.store.kernel.queues import Hold
 from postroom.store.kernel.transaction import Transaction
 
@@ -28,18 +30,34 @@ def holds(case: Case) -> Iterator[Told]:
         yield (warning if stuck else note)(what, queue.name, f"postroom enable {level or quote(queue.name)}")
 
 
+def limits(case: Case) -> Iterator[Told]:
+    """Queues that have no room for another message, and refuse it."""
+    for name, why in case.store.read(_full):
+        yield warning(f"it refuses messages: {why}", name, f"postroom queue policy {quote(name)} shows its limits")
+
+
+def _full(tx: Transaction) -> list[tuple[str, str]]:
+    """The queues that would refuse one more byte, and why."""
+    limited, remarks = tx.policies.all(), []
+    for queue in tx.queues.all():
+        if queue.name in limited:
+            try:
+                check_room(tx, queue, 1, 1)
+            except QueueFull as full:
+                remarks.append((queue.name, full.facts["why"]))
+    return remarks
+
+
 def errors(case: Case) -> Iterator[Told]:
-    """Unread error messages."""
+    """Unread error messages, and dead letters."""
     used = case.program().every_error_queue()
     for name, count, fresh in case.store.read(lambda tx: [_errors(tx, queue) for queue in used]):
         if count:
             what = f"{count} error message(s)"
             grows = f", {fresh} of them in the last hour: it grows" if fresh else ", none of them in the last hour"
-            yield warning(
-                what + grows,
-                name,
-                f"postroom peek {quote(name)}; postroom redrive {quote(name)} sends what failed again",
-            )
+            yield warning(what + grows, name, _again(name))
+    for name, count in case.store.read(_dead_letters):
+        yield warning(f"{count} dead letter(s): messages that have failed at their last attempt", name, _again(name))
     homes = case.network.stations()
     for node in dict.fromkeys(homes.values()):
         own = [station for station, home in homes.items() if home == node]
@@ -50,6 +68,16 @@ def errors(case: Case) -> Iterator[Told]:
         for station, count in counts.items():
             what = f"{count} error message(s) of procedures in its dossier {DOSSIER}"
             yield warning(what, f"station {station}", f"postroom dossier show {DOSSIER} --as {quote(station)}")
+
+
+def _again(name: str) -> str:
+    return f"postroom peek {quote(name)}; postroom redrive {quote(name)} sends what failed again"
+
+
+def _dead_letters(tx: Transaction) -> list[tuple[str, int]]:
+    counts, policies = {queue.name: queue.unprocessed for queue in tx.queues.all()}, tx.policies.all()
+    names = dict.fromkeys(policies.get(name, NO_POLICY).dead_letters_of(name) for name in counts)
+    return [(name, counts[name]) for name in names if counts.get(name)]
 
 
 def _errors(tx: Transaction, name: str) -> tuple[str, int, int]:

@@ -43,11 +43,14 @@ def _left(seen: Presence, lease: str, who: str, instead: str, command: str) -> I
 
 
 def waiting(case: Case) -> Iterator[Told]:
-    """Messages that no engine works on."""
+    """Messages that no engine works on, and schedules that are overdue."""
     lags, watched = case.lags(), frozenset(case.program().watched)
     lag = sum(lags.values())
     by = ", ".join(f"{count} for {name}" for name, count in lags.items() if count)
     works, late, due = case.store.read(lambda tx: (presence(tx).works, _late(tx, watched), _due(tx)))
+    for name, since in case.store.read(_unsent):
+        what = f"its message should have been sent at {since}"
+        yield warning(what, f"schedule {name}", f"{RUN}, or postroom work; if one runs, look at the queue it sends to")
     if lag and not works:
         yield warning(f"{lag} message(s) wait, and no engine runs: {by}", "", RUN)
     elif lag:
@@ -67,6 +70,12 @@ def _late(tx: Transaction, watched: frozenset[str]) -> list[tuple[str, str]]:
         if came is not None and came < tx.now - WAITED_SECONDS * 1_000_000:
             late.append((queue.name, to_iso(to_datetime(came))))
     return late
+
+
+def _unsent(tx: Transaction) -> list[tuple[str, str]]:
+    """Schedules that nobody has looked at in time, or whose queue takes nothing."""
+    overdue = tx.schedules.due(tx.now - OVERDUE_SECONDS * 1_000_000)
+    return [(schedule.name, to_iso(to_datetime(schedule.due))) for schedule in overdue]
 
 
 def _due(tx: Transaction) -> bool:
