@@ -173,6 +173,18 @@ def test_a_dry_run_refuses_what_the_real_one_refuses(errors: Postroom) -> None:
             errors.consumers.move("q", to="nowhere", dry=dry)
 
 
+def test_a_dry_run_counts_what_the_target_has_now(errors: Postroom) -> None:
+    errors.queues.create("small")
+    errors.consumers.set_policy("small", max_messages=1)
+    errors.send("q", "x")
+    errors.send("small", "y")
+    for _ in range(2):
+        with pytest.raises(QueueFull):
+            errors.consumers.redrive("q", to="small", dry=True)
+    errors.receive("small")
+    assert errors.consumers.redrive("q", to="small", dry=True).count == 1
+
+
 # --- into queues that rules and arcs read ---
 
 RULES = """

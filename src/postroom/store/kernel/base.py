@@ -136,6 +136,7 @@ class Store(ABC):
     def _read_once(self, work: Callable[[Transaction], T]) -> T:
         try:
             self._transaction.journal.actor = self.actor
+            self._transaction.counts.clear()
             self._begin_reading()
             result = work(self._transaction)
             self._check_reading()
