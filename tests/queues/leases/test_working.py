@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import postroom
+from postroom.aio import AsyncLeasedMessage, AsyncRoom
 from postroom.errors import ArgumentInvalid
 from postroom.limits import WORKER_ATTEMPTS_AT_ONCE, WORKER_BACKOFF_SECONDS_MAX
 from postroom.model.body import Format
@@ -246,6 +247,8 @@ def _made(body: str) -> Iterator[int]:
     yield 1
 
 
+async def _other(body: str, room: AsyncRoom) -> None: ...
+async def _later(message: AsyncLeasedMessage) -> None: ...
 def _twice(body: str, message: LeasedMessage, room: Postroom, n: int) -> None: ...
 
 
@@ -256,6 +259,8 @@ def _twice(body: str, message: LeasedMessage, room: Postroom, n: int) -> None: .
         (_lost, "the types of _lost cannot be found: name 'Nowhere' is not defined"),
         (_named, "_named, body: a message is given by position"),
         (_made, "_made is a generator"),
+        (_other, "_other, room: only a room from postroom.aio.open gives AsyncRoom; .* ask for postroom.Postroom"),
+        (_later, "_later, message: only a room .* gives AsyncLeasedMessage; .* ask for postroom.LeasedMessage"),
         (_twice, "_twice asks for the body 2 times, as str and int"),
     ],
 )

@@ -374,15 +374,25 @@ def _asked(function: Callable[..., Any], around: Surroundings) -> tuple[Asked, .
 def _asked_as(what: str, kind: Any, parameter: inspect.Parameter, around: Surroundings) -> Asked:
     if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
         raise ArgumentInvalid(argument="worker", why=f"{what}: a message is given by position")
-    if isinstance(kind, type) and issubclass(kind, Message):
-        return Asked(kind, face=next((face for other, face in around.messages if issubclass(kind, other)), None))
+    is_message = isinstance(kind, type) and issubclass(kind, Message)
+    face = next((face for other, face in around.messages if is_message and issubclass(kind, other)), None)
+    if is_message and (face is not None or not _is_async(kind)):
+        return Asked(kind, face=face)
     for room in around.rooms:
         if kind is not object and kind in type(room).__mro__:
             return Asked(kind, room=room)
+    if _is_async(kind):
+        other = "postroom.LeasedMessage" if is_message else "postroom.Postroom"
+        why = f"{what}: only a room from postroom.aio.open gives {kind.__name__}; run it there, or ask for {other}"
+        raise ArgumentInvalid(argument="worker", why=why)
     try:
         return Asked(kind, Decimal in types_within(kind))
     except Exception as error:
         raise ArgumentInvalid(argument="worker", why=f"{what}: {error}") from None
+
+
+def _is_async(kind: Any) -> bool:
+    return getattr(kind, "__module__", "").startswith("postroom.aio.")
 
 
 def _given(message: LeasedMessage, asked: Asked) -> Any:
