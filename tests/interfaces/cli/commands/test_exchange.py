@@ -98,3 +98,14 @@ def test_forms_are_filled_in_from_a_file(run: Run, tmp_path: Path, monkeypatch: 
         assert (refused.code, said in refused.err) == (1, True)
     assert run("create", "NOTE", "To=x", "--file", "notes.csv", "--as", "ann").code == 1
     assert len(run("query", "NOTE", "--as", "ann", "--json").json["images"]) == 2, "all or none"
+
+
+def test_an_export_says_how_many_messages_it_leaves_out(run: Run) -> None:
+    run("queue", "create", "q")
+    for words in ((), (), ("--delay", "600")):
+        assert run("send", "q", "--body", "x", *words).code == 0
+    assert run("receive", "q", "--lease", "60").code == 0
+    exported = run("export", "q", "--file", "q.jsonl")
+    assert (exported.code, exported.out) == (0, "q.jsonl: 1 message(s)\n")
+    assert exported.err.endswith("2 message(s) that are leased or wait for their time are not in it\n")
+    assert "not in it" not in run("export", "q", "--file", "p.jsonl", "--processed").err

@@ -20,8 +20,9 @@ def export(
 ) -> None:
     """Write messages, or the journal as an event log, into a file.
 
-    With --file, the unprocessed messages of a queue or level; they stay there. postroom send --messages --file reads
-    what is written as .jsonl. The other two write the journal, for process mining:
+    With --file, the messages of a queue or level that can be received; they stay there. Those that are leased or
+    delayed are left out, and their number is told. postroom send --messages --file reads what is written as .jsonl.
+    The other two write the journal, for process mining:
 
     XES has one trace for each message, or with --case cause for each message with everything that followed from it.
     OCEL has the messages as objects, related to their causes. A name that ends in .gz is compressed. The file is there
@@ -61,9 +62,12 @@ def export(
 def _export_messages(queue: list[str], file: str, processed: bool, replace: bool) -> None:
     with opened() as it, output.progress("exporting") as progress:
         made = it.queues.export(queue, file, processed=processed, replace=replace, progress=progress)
+        left_out = 0 if processed else sum(count.leased + count.delayed for count in it.queues.count(*queue).queues)
     output.answer(made.as_dict(), f"{made.file}: {made.message_count} message(s)")
     if made.damaged_count:
         output.note(f"{made.damaged_count} damaged message(s) are missing in it: postroom verify")
+    if left_out:
+        output.note(f"{left_out} message(s) that are leased or wait for their time are not in it")
 
 
 def send_file(
