@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.interfaces.http.conftest import Served
 from tests.interfaces.web.conftest import Browser
 
-from postroom.interfaces.web.stations.trace import _tree
+from postroom.interfaces.web.stations.trace import _stops, _tree
 from postroom.limits import CAUSES_NESTED_MAX
 from postroom.stations.mail.story import Story, Told
 
@@ -29,6 +31,31 @@ def test_a_trace_says_what_a_procedure_did_and_why(office: Served, clerk: Browse
     office.room.access.withdraw("Ann", "look", "station:Ann")
     assert "It wrote State." in mine
     assert "Because it collects:" not in mine
+
+
+def test_the_way_of_a_form_has_everyone_who_wrote_on_it(office: Served, clerk: Browser) -> None:
+    ann = office.room.stations.admitted("Ann")
+    key = ann.create("CLAIM", {"No": 6003, "Claimant": "x"})
+    for actor, field, value in (
+        ("ann", "Loss", "a"),
+        ("ann", "State", "s"),
+        ("olga", "Loss", "b"),
+        ("ann", "Loss", "c"),
+    ):
+        with office.room.store.acting(actor):
+            ann.modify(key, {field: value})
+    (stop,) = _stops(office.room.journal.trace_values(key))
+    assert [(one.by, one.fields) for one in stop.writes] == [
+        ("Ann (ann)", ["Loss", "State"]),
+        ("Ann (olga)", ["Loss"]),
+        ("Ann (ann)", ["Loss"]),
+    ]
+    assert [one.at for one in stop.writes] == sorted(one.at for one in stop.writes)
+    assert stop.written["Loss"] == "Ann (ann)"
+    for address in (f"/trace/{key}", f"/desk/Ann/forms/{key}"):
+        text = " ".join(re.sub("<[^>]*>", " ", clerk.get(address).text).split())
+        assert "wrote Loss, State" in text
+        assert "Ann (olga) wrote Loss" in text
 
 
 def test_what_led_to_what_opens(office: Served, clerk: Browser) -> None:

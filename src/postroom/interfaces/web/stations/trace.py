@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -50,6 +50,15 @@ class Node:
 
 
 @dataclass
+class Write:
+    """What someone wrote on a form, and when last."""
+
+    at: datetime
+    by: str
+    fields: list[str]
+
+
+@dataclass
 class Stop:
     """A stay at one place."""
 
@@ -59,12 +68,23 @@ class Stop:
     until: datetime | None = None
     edition: int | None = None  # as it left, or is
     written: dict[str, str] = field(default_factory=dict)  # by field, who wrote it
+    writes: list[Write] = field(default_factory=list)  # after it was made, in order
     verb: str = ""
     acts: list[Act] = field(default_factory=list)
 
     @property
     def seconds(self) -> float:
         return max(((self.until or datetime.now(UTC)) - self.since).total_seconds(), 0.0)
+
+    def note(self, event: Event, fields: Iterable[str]) -> None:
+        """What somebody writes several times in a row is one."""
+        self.written |= dict.fromkeys(fields, event.by)
+        if event.verb == "create":
+            return
+        if not self.writes or self.writes[-1].by != event.by:
+            self.writes.append(Write(event.time, event.by, []))
+        self.writes[-1].at = event.time
+        self.writes[-1].fields += [name for name in fields if name not in self.writes[-1].fields]
 
     @property
     def is_mailbox(self) -> bool:
@@ -110,8 +130,8 @@ def _stops(events: Sequence[Valued]) -> list[Stop]:
             left = stops[-2] if event.verb == "ship" and len(stops) > 1 else here
             left.acts += _acts(event)
             here.edition = edition
-            for name in valued.values or {}:
-                here.written[name] = event.by
+            if valued.values:
+                here.note(event, valued.values)
     return stops
 
 
