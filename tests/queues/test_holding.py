@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,22 @@ def test_a_password_can_be_set_and_changed_with_the_old_one(room: Postroom) -> N
         room.queues.set_password("q", password="second", old="guess")
     room.queues.set_password("q", password="second", old="first")
     assert room.queues.disable("q", password="second").status == "00"
+
+
+def test_a_refusal_names_the_level_to_enable_whatever_was_asked(tree: Postroom) -> None:
+    tree.queues.create("single")
+    tree.send("single", "x")
+    tree.queues.disable("MASTER-QUEUE", password="MASTER")
+    asked: list[Callable[[], object]] = [
+        lambda: tree.send("INP_0001", "x"),
+        lambda: tree.receive("INP_0001"),
+        lambda: tree.receive("INP_0001", lease=10),
+        lambda: tree.consumers.move("single", to="INP_0001"),
+        lambda: tree.consumers.move("single", to="INP_0001", dry=True),
+        lambda: tree.consumers.redrive("single", to="INP_0001"),
+        lambda: tree.definitions.try_message("INP_0001", body="x"),
+    ]
+    for ask in asked:
+        with pytest.raises(QueueHeld) as caught:
+            ask()
+        assert caught.value.facts["level"] == "MASTER-QUEUE"
