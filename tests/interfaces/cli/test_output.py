@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
 
 import pytest
 from tests.interfaces import shapes
 from tests.interfaces.conftest import Run
+
+from postroom.interfaces.cli import output
 
 FORM = """\
 type NOTE
@@ -116,3 +119,10 @@ def test_a_number_of_things_is_no_list_of_them() -> None:
     names = shapes.SCHEMA["$defs"]["names"]
     assert {name for name in names if name.endswith("_count")} >= {"aborted_count", "queue_count", "row_count"}
     assert all(names[name]["type"] == "integer" for name in names if name.endswith("_count"))
+
+
+def test_a_long_body_is_cut_at_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert output.excerpt("a\n b" * 400) == " ".join(("a\n b" * 400).split())
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert output.excerpt("x" * 1_000) == f"{'x' * 400} …"
+    assert output.excerpt("a\n b") == "a b"
