@@ -52,6 +52,7 @@
     │   ├── KeyInvalid             key-invalid
     │   ├── MessageCorrupt         message-corrupt     (happened: yes)
     │   ├── MessageGone            message-gone
+    │   ├── MessageNotWaiting      message-not-waiting
     │   ├── MessageUnknown         message-unknown
     │   ├── MessageUnsound         message-unsound
     │   └── RedriveRefused         redrive-refused
@@ -121,6 +122,7 @@
     │   ├── AnswerLost             answer-lost         (happened: unknown)
     │   ├── ClientSlow             client-slow
     │   ├── EntryInvalid           entry-invalid
+    │   ├── ListenRefused          listen-refused
     │   ├── MethodUnknown          method-unknown
     │   ├── NotRemote              not-remote
     │   ├── RequestHeadTooLarge    request-head-too-large
@@ -234,6 +236,7 @@ from postroom.errors.messages import (
     MessageCorrupt,
     MessageError,
     MessageGone,
+    MessageNotWaiting,
     MessageUnknown,
     MessageUnsound,
     NotAllowed,
@@ -269,6 +272,7 @@ from postroom.errors.servers import (
     AnswerLost,
     ClientSlow,
     EntryInvalid,
+    ListenRefused,
     MethodUnknown,
     NotRemote,
     RequestHeadTooLarge,
@@ -425,10 +429,12 @@ __all__ = [
     "LeaseLost",
     "LeaseOver",
     "LibraryMissing",
+    "ListenRefused",
     "MessageCorrupt",
     "MessageElsewhere",
     "MessageError",
     "MessageGone",
+    "MessageNotWaiting",
     "MessageUnknown",
     "MessageUnsound",
     "MethodUnknown",

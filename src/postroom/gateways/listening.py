@@ -12,6 +12,8 @@ from typing import Any, Protocol
 
 import uvicorn
 
+from postroom.errors import ListenRefused
+
 Place = tuple[str, int]
 
 
@@ -50,7 +52,11 @@ def listen(
             if certificate is not None:
                 tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
                 tls.load_cert_chain(certificate, key)
-            mail = servers.enter_context(served.mail_server(*smtp, tls))
+            mail = served.mail_server(*smtp, tls)
+            try:
+                servers.enter_context(mail)
+            except OSError as error:
+                raise _refused("smtp", smtp, error) from None
             say(f"mail is taken in at {smtp[0]}:{mail.port}")
         if http is None:
             ended = threading.Event()
@@ -58,10 +64,9 @@ def listen(
                 signal.signal(number, lambda *_: ended.set())
             ended.wait()
             return
+        listener = servers.enter_context(_bound(http))
         config = uvicorn.Config(
             served.http_app(),
-            host=http[0],
-            port=http[1],
             ssl_certfile=certificate,
             ssl_keyfile=key,
             log_level="warning",
@@ -70,4 +75,19 @@ def listen(
             timeout_keep_alive=30,
             limit_concurrency=2_000,
         )
-        _Server(config, lambda: say(f"messages are taken in at {http[0]}:{http[1]}")).run()
+        _Server(config, lambda: say(f"messages are taken in at {http[0]}:{http[1]}")).run([listener])
+
+
+def _bound(place: Place) -> socket.socket:
+    """The socket for HTTP, opened before anything starts."""
+    try:
+        family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
+        return socket.create_server(place, family=family, backlog=2_048)
+    except OSError as error:
+        raise _refused("http", place, error) from None
+
+
+def _refused(scheme: str, place: Place, error: OSError) -> ListenRefused:
+    host = f"[{place[0]}]" if ":" in place[0] else place[0]
+    url = f"{scheme}://{host}:{place[1]}"
+    return ListenRefused(url=url, why=error.strerror or str(error), option=f"--{scheme}")

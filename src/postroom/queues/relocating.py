@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from postroom.errors import (
     ArgumentInvalid,
     FormatUnclear,
-    MessageUnknown,
+    MessageNotWaiting,
     PostroomError,
     QueueError,
     RedriveRefused,
@@ -407,7 +407,8 @@ def _chosen(tx: Transaction, queue: Queue, run: _Run, size: int) -> list[Stored]
     for key in run.keys:
         stored = messages.get(key)
         if stored is None or stored.queue != queue.name or tx.deliveries.details(key).state not in redriving.WAITING:
-            raise MessageUnknown(key=f"{key_text(key)} among those that wait in {queue.name}")
+            tx.causes.require(key)  # one that never was is unknown
+            raise MessageNotWaiting(key=key_text(key), those=f"those that wait in {queue.name}")
     return [messages[key] for key in dict.fromkeys(run.keys)]
 
 
