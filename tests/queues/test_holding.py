@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,7 +66,7 @@ def test_a_group_has_one_password_of_its_own(tree: Postroom) -> None:
 def test_a_level_without_a_password_cannot_be_held(tree: Postroom) -> None:
     for reference, advice in (
         (("MASTER-QUEUE", "SUBQ-3"), "name MASTER-QUEUE"),
-        (("INP_0002",), "name MASTER-QUEUE"),
+        (("INP_0002",), "name MASTER-QUEUE, which has one, or .* alone with: postroom queue password INP_0002"),
         (("OQ3",), "PASSWORD IS"),
     ):
         with pytest.raises(PasswordMissing, match=advice) as caught:
