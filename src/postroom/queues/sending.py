@@ -37,8 +37,8 @@ from postroom.queues.results import (
 )
 from postroom.queues.tree.addressing import (
     Names,
-    on_hold,
     names_of,
+    on_hold,
     one_queue,
     shown,
 )
