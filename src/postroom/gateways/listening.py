@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import ssl
@@ -52,11 +53,8 @@ def listen(
             if certificate is not None:
                 tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
                 tls.load_cert_chain(certificate, key)
-            mail = served.mail_server(*smtp, tls)
-            try:
-                servers.enter_context(mail)
-            except OSError as error:
-                raise _refused("smtp", smtp, error) from None
+            _bound("smtp", smtp).close()  # aiosmtpd, if it cannot listen, leaves more open than that
+            mail = servers.enter_context(served.mail_server(*smtp, tls))
             say(f"mail is taken in at {smtp[0]}:{mail.port}")
         if http is None:
             ended = threading.Event()
@@ -64,7 +62,7 @@ def listen(
                 signal.signal(number, lambda *_: ended.set())
             ended.wait()
             return
-        listener = servers.enter_context(_bound(http))
+        listener = servers.enter_context(_bound("http", http))
         config = uvicorn.Config(
             served.http_app(),
             ssl_certfile=certificate,
@@ -78,16 +76,14 @@ def listen(
         _Server(config, lambda: say(f"messages are taken in at {http[0]}:{http[1]}")).run([listener])
 
 
-def _bound(place: Place) -> socket.socket:
-    """The socket for HTTP, opened before anything starts."""
+def _bound(scheme: str, place: Place) -> socket.socket:
+    """A socket that listens, opened before anything starts."""
     try:
         family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
         return socket.create_server(place, family=family, backlog=2_048)
     except OSError as error:
-        raise _refused("http", place, error) from None
-
-
-def _refused(scheme: str, place: Place, error: OSError) -> ListenRefused:
-    host = f"[{place[0]}]" if ":" in place[0] else place[0]
-    url = f"{scheme}://{host}:{place[1]}"
-    return ListenRefused(url=url, why=error.strerror or str(error), option=f"--{scheme}")
+        host = f"[{place[0]}]" if ":" in place[0] else place[0]
+        url = f"{scheme}://{host}:{place[1]}"
+        unnamed = error.errno is None or isinstance(error, socket.gaierror)
+        why = error.strerror or str(error) if unnamed else os.strerror(error.errno)
+        raise ListenRefused(url=url, why=why, option=f"--{scheme}") from None

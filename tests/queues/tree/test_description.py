@@ -24,7 +24,7 @@ from postroom.queues.tree.checks import check, paths
 from postroom.queues.tree.description import Entry, parse
 from postroom.queues.tree.hierarchy import levels_of, printed
 
-CLAUSES = (
+EVERY_CLAUSE = (
     "PASSWORD, COMMAND LINE, TIMEOUT, LEASE, ATTEMPTS, BACKOFF, BACKOFF-MAX, DEAD-LETTERS, ORDER, EXPIRED, "
     "MESSAGES-MAX, BYTES-MAX, AGE-MAX, RETRY and WHEN-FULL, each with IS"
 )
@@ -159,18 +159,21 @@ def test_an_entry_keeps_what_was_written_and_where() -> None:
         ),
         (
             '01 OUTPUT-QUEUE (A) STATION NAME IS "X"',
-            f"test.qdl:1:21: STATION is not accepted here; what is: {CLAUSES} [no-station]",
+            f"test.qdl:1:21: STATION is not accepted here; what is: {EVERY_CLAUSE} [no-station]",
         ),
         (
             "01 INPUT-QUEUE (A) MAX-MESSAGES IS 1000",
             "test.qdl:1:20: MAX-MESSAGES is no clause (did you mean MESSAGES-MAX?); "
-            f"the clauses are {CLAUSES} [syntax]",
+            f"the clauses are {EVERY_CLAUSE} [syntax]",
         ),
         (
             "01 INPUT-QUEUE (A) ATEMPTS IS 3",
-            f"test.qdl:1:20: ATEMPTS is no clause (did you mean ATTEMPTS?); the clauses are {CLAUSES} [syntax]",
+            f"test.qdl:1:20: ATEMPTS is no clause (did you mean ATTEMPTS?); the clauses are {EVERY_CLAUSE} [syntax]",
         ),
-        ("01 INPUT-QUEUE (A) COLOUR IS 3", f"test.qdl:1:20: COLOUR is no clause; the clauses are {CLAUSES} [syntax]"),
+        (
+            "01 INPUT-QUEUE (A) COLOUR IS 3",
+            f"test.qdl:1:20: COLOUR is no clause; the clauses are {EVERY_CLAUSE} [syntax]",
+        ),
     ],
 )
 def test_a_mistake_is_told_in_a_sentence_with_its_place_and_rule(text: str, said: str) -> None:

@@ -130,6 +130,7 @@ def test_the_options_of_a_send_are_those_of_python(run: Run) -> None:
     message = run("receive", "orders", "--json").json["message"]
     assert (message["body"], message["properties"]) == ("now", {"correlation": "17", "reply_to": "answers"})
     assert "no time" in run("send", "orders", "--body", "x", "--at", "tomorrow").err
+    assert "expires: seconds, more than 0" in run("send", "orders", "--body", "x", "--expires", "0").err
     for option in ("--at", "--reply-to", "--correlation"):
         assert "argument-invalid" in run("send", "orders", "--also", "orders", "--body", "x", option, "2999-01-31").err
 
