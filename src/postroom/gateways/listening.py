@@ -84,6 +84,6 @@ def _bound(scheme: str, place: Place) -> socket.socket:
     except OSError as error:
         host = f"[{place[0]}]" if ":" in place[0] else place[0]
         url = f"{scheme}://{host}:{place[1]}"
-        unnamed = error.errno is None or isinstance(error, socket.gaierror)
-        why = error.strerror or str(error) if unnamed else os.strerror(error.errno)
+        of_system = error.errno is not None and not isinstance(error, socket.gaierror)
+        why = os.strerror(error.errno or 0) if of_system else error.strerror or str(error)
         raise ListenRefused(url=url, why=why, option=f"--{scheme}") from None
