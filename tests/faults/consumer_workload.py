@@ -52,7 +52,7 @@ def ends(room: postroom.Postroom) -> None:
 def lapse(room: postroom.Postroom) -> None:
     """The time of a lease is over, a message expires, and one is chosen by its properties."""
     say("ok", "send", room.send("q", "chosen", properties={"region": "EU"}).key)
-    room.send("q", "expired", expires=0.0)
+    room.send("q", "expired", expires=0.000001)
     chosen = room.receive("q", lease=0.001, where="region = 'EU'").message
     assert chosen is not None
     say("begin", "lapse", chosen.key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,10 @@ import httpx
 import pytest
 
 import postroom
+from postroom.errors import ListenRefused
+from postroom.gateways.listening import listen
 from postroom.gateways.smtp_server import free_port
+from postroom.room import Postroom
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -36,3 +40,12 @@ def test_a_server_of_its_own_listens_and_ends(sqlite_url: str, tmp_path: Path, n
             server.send_signal(number)
             server.communicate(timeout=30)
         assert [message.body for message in room.queues.info("q")] == ["x"]
+
+
+def test_a_place_that_is_taken_is_told_with_the_option_for_another(room: Postroom) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = taken.getsockname()
+        with pytest.raises(ListenRefused, match=r"http://127\.0\.0\.1:[0-9]+: .* in use; .* with --http"):
+            listen(room.gateways, place, None, None, None, print)
+        with pytest.raises(ListenRefused, match=r"smtp://127\.0\.0\.1:[0-9]+: .* in use; .* with --smtp"):
+            listen(room.gateways, None, place, None, None, print)

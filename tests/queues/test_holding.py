@@ -66,7 +66,7 @@ def test_a_group_has_one_password_of_its_own(tree: Postroom) -> None:
 def test_a_level_without_a_password_cannot_be_held(tree: Postroom) -> None:
     for reference, advice in (
         (("MASTER-QUEUE", "SUBQ-3"), "name MASTER-QUEUE"),
-        (("INP_0002",), "name MASTER-QUEUE"),
+        (("INP_0002",), "name MASTER-QUEUE, which has one, or .* alone with: postroom queue password INP_0002"),
         (("OQ3",), "PASSWORD IS"),
     ):
         with pytest.raises(PasswordMissing, match=advice) as caught:
@@ -118,3 +118,22 @@ def test_a_password_can_be_set_and_changed_with_the_old_one(room: Postroom) -> N
         room.queues.set_password("q", password="second", old="guess")
     room.queues.set_password("q", password="second", old="first")
     assert room.queues.disable("q", password="second").status == "00"
+
+
+def test_a_refusal_names_the_level_to_enable_whatever_was_asked(tree: Postroom) -> None:
+    tree.queues.create("single")
+    tree.send("single", "x")
+    tree.queues.disable("MASTER-QUEUE", password="MASTER")
+    asked: list[Callable[[], object]] = [
+        lambda: tree.send("INP_0001", "x"),
+        lambda: tree.receive("INP_0001"),
+        lambda: tree.receive("INP_0001", lease=10),
+        lambda: tree.consumers.move("single", to="INP_0001"),
+        lambda: tree.consumers.move("single", to="INP_0001", dry=True),
+        lambda: tree.consumers.redrive("single", to="INP_0001"),
+        lambda: tree.definitions.try_message("INP_0001", body="x"),
+    ]
+    for ask in asked:
+        with pytest.raises(QueueHeld) as caught:
+            ask()
+        assert caught.value.facts["level"] == "MASTER-QUEUE"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import postroom
-from postroom.errors import ArgumentInvalid
+from postroom.errors import ArgumentInvalid, QueueFull
 from postroom.queues.leases.leased import LeasedMessage
 from postroom.room import Postroom
 
@@ -81,7 +81,13 @@ def test_reply_to_and_correlation_are_properties(q: Postroom) -> None:
 
 @pytest.mark.parametrize(
     ("options", "name"),
-    [({"priority": 10}, "priority"), ({"delay": -1}, "delay"), ({"expires": 1e12}, "expires")],
+    [
+        ({"priority": 10}, "priority"),
+        ({"delay": -1}, "delay"),
+        ({"expires": 1e12}, "expires"),
+        ({"expires": 0}, "expires: seconds, more than 0"),
+        ({"expires": 1e-9}, "expires: seconds, more than 0"),
+    ],
 )
 def test_what_makes_no_sense_for_a_message_is_refused(q: Postroom, options: dict[str, Any], name: str) -> None:
     with pytest.raises(ArgumentInvalid, match=name):
@@ -207,3 +213,12 @@ def test_the_oldest_give_way_and_not_the_most_urgent(q: Postroom) -> None:
     q.send("q", "new")
     assert [message.body for message in q.peek("q.dead")] == ["old"]
     sound(q)
+
+
+def test_a_full_queue_says_how_many_were_to_come(q: Postroom) -> None:
+    q.consumers.set_policy("q", max_messages=3)
+    q.send("q", "x")
+    with pytest.raises(QueueFull, match=r"may have 3 messages and has 1; 3 more were to come$"):
+        q.send_many("q", ["x"] * 3)
+    with pytest.raises(QueueFull, match=r"has 1; 5 more were to come, too many for one send"):
+        q.send_many("q", ["x"] * 5)

@@ -17,6 +17,7 @@ from postroom.errors import (
     EntryRefused,
     EventInvalid,
     FormatUnclear,
+    MessageNotWaiting,
     MessageUnknown,
     QueueFull,
     QueueUnknown,
@@ -82,8 +83,10 @@ def test_messages_are_moved_oldest_first(q: Postroom) -> None:
     assert q.consumers.move("q", to="other").count == 1, "the one that waits for its time"
     assert bodies(q, "other") == ["1", "2", "3"]
     assert q.count("other").queues[0].delayed == 1, "it waits there, too"
-    with pytest.raises(MessageUnknown):
+    with pytest.raises(MessageNotWaiting, match=f"{third.key} is not among those that wait in q; find where"):
         q.consumers.move("q", to="other", keys=[third.key])
+    with pytest.raises(MessageUnknown, match=r"no message has ever had the key 00001\.00999 in"):
+        q.consumers.move("q", to="other", keys=["00001.00999"])
     with pytest.raises(ArgumentInvalid, match="is the queue"):
         q.consumers.move("other", to="other")
     sound(q)

@@ -53,6 +53,7 @@
     │   ├── KeyInvalid             key-invalid
     │   ├── MessageCorrupt         message-corrupt     (happened: yes)
     │   ├── MessageGone            message-gone
+    │   ├── MessageNotWaiting      message-not-waiting
     │   ├── MessageUnknown         message-unknown
     │   ├── MessageUnsound         message-unsound
     │   └── RedriveRefused         redrive-refused
@@ -122,6 +123,7 @@
     │   ├── AnswerLost             answer-lost         (happened: unknown)
     │   ├── ClientSlow             client-slow
     │   ├── EntryInvalid           entry-invalid
+    │   ├── ListenRefused          listen-refused
     │   ├── MethodUnknown          method-unknown
     │   ├── NotRemote              not-remote
     │   ├── RequestHeadTooLarge    request-head-too-large
@@ -236,6 +238,7 @@ from postroom.errors.messages import (
     MessageCorrupt,
     MessageError,
     MessageGone,
+    MessageNotWaiting,
     MessageUnknown,
     MessageUnsound,
     NotAllowed,
@@ -271,6 +274,7 @@ from postroom.errors.servers import (
     AnswerLost,
     ClientSlow,
     EntryInvalid,
+    ListenRefused,
     MethodUnknown,
     NotRemote,
     RequestHeadTooLarge,
@@ -427,10 +431,12 @@ __all__ = [
     "LeaseLost",
     "LeaseOver",
     "LibraryMissing",
+    "ListenRefused",
     "MessageCorrupt",
     "MessageElsewhere",
     "MessageError",
     "MessageGone",
+    "MessageNotWaiting",
     "MessageUnknown",
     "MessageUnsound",
     "MethodUnknown",

@@ -81,6 +81,12 @@ class MessageUnsound(MessageError):
     advice = "Read with the option `corrupt` = `skip`; for the cause see `message-corrupt`."
 
 
+class MessageNotWaiting(MessageError):
+    code = "message-not-waiting"
+    template = "message {key} is not among {those}; find where it is with: postroom locate {key}"
+    advice = "Find it: `postroom locate KEY` says where the message is, and `postroom trace KEY` how it got there."
+
+
 class MessageUnknown(MessageError):
     code = "message-unknown"
     template = "no message has ever had the key {key} in this room"

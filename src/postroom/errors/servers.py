@@ -35,6 +35,12 @@ class EntryInvalid(ServerError):
     advice = "Correct it on the page, and press the button again."
 
 
+class ListenRefused(ServerError):
+    code = "listen-refused"
+    template = "nothing can listen at {url}: {why}; stop what listens there, or choose another place with {option}"
+    advice = "Stop what listens there, or choose another address with the option in the message."
+
+
 class MethodUnknown(ServerError):
     code = "method-unknown"
     template = "{method} is not possible at {path}; possible: {allowed}"

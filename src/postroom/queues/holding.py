@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from shlex import join
 
 from postroom.errors import PasswordMissing, PasswordWrong, PostroomError
 from postroom.model.password import verify_password
@@ -74,7 +75,8 @@ class HoldVerbs(QueueUser):
         if already and (secret is None or not password or callable(password)):
             return None
         if secret is None:
-            advice = f"name {level}, which has one" if level else _ADVICE
+            alone = f"postroom queue password {join(names)}"
+            advice = f"name {level}, which has one, or set one for this level alone with: {alone}" if level else _ADVICE
             raise PasswordMissing(queue=shown(names), advice=advice)
         given = password if isinstance(password, str) else password()
         if not verify_password(secret, given.rstrip(" ")):

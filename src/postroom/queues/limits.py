@@ -76,7 +76,8 @@ def _make_few(tx: Transaction, queue: Queue, policy: Policy, count: int) -> None
     if over <= 0:
         return
     if policy.over == REFUSE:
-        raise QueueFull(queue=queue.name, why=f"it may have {policy.max_messages} messages, and has {waiting}")
+        why = f"it may have {policy.max_messages} messages and has {waiting}; {count} more were to come"
+        raise QueueFull(queue=queue.name, why=why if count <= policy.max_messages else f"{why}, too many for one send")
     for _ in range(over):
         if _bury_oldest(tx, queue) is None:
             why = f"it may have {policy.max_messages} messages, and those that it has are leased or wait for their time"
@@ -160,9 +161,11 @@ def wanted(now: int, *, priority: int, delay: float | None, at: int | None, expi
         raise ArgumentInvalid(argument="priority", why=f"a whole number from 0 to {PRIORITY_MAX}")
     if delay is not None and at is not None:
         raise ArgumentInvalid(argument="delay", why="it excludes at")
-    for name, seconds in (("delay", delay), ("expires", expires)):
-        if seconds is not None and not 0 <= seconds <= DELAY_SECONDS_MAX:
-            raise ArgumentInvalid(argument=name, why=f"seconds from 0 to {DELAY_SECONDS_MAX:.0f}")
+    if delay is not None and not 0 <= delay <= DELAY_SECONDS_MAX:
+        raise ArgumentInvalid(argument="delay", why=f"seconds from 0 to {DELAY_SECONDS_MAX:.0f}")
+    if expires is not None and not (0 < expires <= DELAY_SECONDS_MAX and in_microseconds(expires)):
+        why = f"seconds, more than 0 and at most {DELAY_SECONDS_MAX:.0f}; without it, a message does not expire"
+        raise ArgumentInvalid(argument="expires", why=why)
     due = now + in_microseconds(delay) if delay else at
     ends = None if expires is None else now + in_microseconds(expires)
     if due is None and ends is None and not priority:

@@ -35,17 +35,15 @@ from postroom.queues.tree.addressing import (
     live,
     names_of,
     no_queues,
-    path_of,
+    on_hold,
     queues_of,
     receivable,
-    shown,
-    typed_level,
     unowned,
 )
 from postroom.queues.user import QueueUser
 from postroom.store.kernel.deliveries import lane_of
 from postroom.store.kernel.owner import own_token, process_token
-from postroom.store.kernel.queues import MEND, Hold, Queue
+from postroom.store.kernel.queues import MEND, Queue
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.handouts import Handout
 
@@ -222,8 +220,7 @@ class ReceiveVerbs(QueueUser):
 
     def _receive_once(self, tx: Transaction, asked: _Asked) -> Received | MessageCorrupt:
         passed: list[str] = []
-        held: list[str] = []
-        reason = ""
+        held: dict[str, Queue] = {}
         names = asked.names
         for stale in self._search(tx, names, "/".join(names)):
             policy = tx.policies.of(stale)
@@ -231,8 +228,7 @@ class ReceiveVerbs(QueueUser):
             queue = tx.queues.locked(stale.id) if restored else stale
             begun = self._begun(tx, queue, asked.where)
             if not queue.releases:
-                held.append(queue.name)
-                reason = Hold(queue.hold).label
+                held[queue.name] = queue
             elif begun is not None:
                 return self._release(tx, queue, begun, asked, tuple(passed), tuple(held))
             elif asked.where is not None and not selecting.claim(tx, queue, asked.where, 1, policy):
@@ -245,8 +241,7 @@ class ReceiveVerbs(QueueUser):
             else:
                 return self._release(tx, queue, None, asked, tuple(passed), tuple(held))
         if held and not passed:
-            level = typed_level(tx, path_of(tx, names)) or held[0]
-            raise QueueHeld(queue=shown(names), hold=reason, verb="release", level=level)
+            raise on_hold(tx, next(iter(held.values())), "release", names)
         return Received(None, tuple(passed), tuple(held))
 
     def _search(self, tx: Transaction, names: Names, reference: str) -> Iterator[Queue]:

@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 from postroom.errors import (
     ArgumentInvalid,
     FormatUnclear,
-    MessageUnknown,
+    MessageNotWaiting,
     PostroomError,
     QueueError,
-    QueueHeld,
     RedriveRefused,
     StoreError,
 )
@@ -28,13 +27,13 @@ from postroom.model.key import key_number, key_text
 from postroom.model.message import Draft, Message, Stored
 from postroom.queues import limits, locks, redriving, status
 from postroom.queues.sending import formatted
-from postroom.queues.tree.addressing import Names, names_of, one_queue, one_to_read, queues_of
+from postroom.queues.tree.addressing import Names, names_of, on_hold, one_queue, one_to_read, queues_of
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Admit, Batch
 from postroom.store.kernel.batch import Put as Entering
 from postroom.store.kernel.deliveries import PLAIN, Wanted, unmarked
 from postroom.store.kernel.message_rows import State
-from postroom.store.kernel.queues import CLOSED, Admission, Hold, Queue
+from postroom.store.kernel.queues import CLOSED, Admission, Queue
 from postroom.store.kernel.slices import Member
 from postroom.store.kernel.timers import ECHO
 from postroom.store.kernel.transaction import Transaction
@@ -118,7 +117,7 @@ class _Task(NamedTuple):
             why = f"nothing is moved into {target.name}: send to it, if it takes messages"
             raise ArgumentInvalid(argument="to", why=why)
         if not target.accepts:
-            raise QueueHeld(queue=target.name, hold=Hold(target.hold).label, verb="accept", level=target.name)
+            raise on_hold(tx, target, "accept")
         locks.refuse_locked(tx, target)
         return target
 
@@ -408,7 +407,8 @@ def _chosen(tx: Transaction, queue: Queue, run: _Run, size: int) -> list[Stored]
     for key in run.keys:
         stored = messages.get(key)
         if stored is None or stored.queue != queue.name or tx.deliveries.details(key).state not in redriving.WAITING:
-            raise MessageUnknown(key=f"{key_text(key)} among those that wait in {queue.name}")
+            tx.causes.require(key)  # one that never was is unknown
+            raise MessageNotWaiting(key=key_text(key), those=f"those that wait in {queue.name}")
     return [messages[key] for key in dict.fromkeys(run.keys)]
 
 

@@ -158,6 +158,7 @@ class _Reader:
             self._tokens.append((kind, word, match.start(kind)))
             self._at = match.end()
         self._next = 0
+        self._named = ("", 0)
 
     def conditions(self) -> dict[str, list[list[Condition]]]:
         wanted: dict[str, list[list[Condition]]] = {}
@@ -179,8 +180,21 @@ class _Reader:
         kind, word, _ = self._peek()
         if kind not in ("bare", "double") or not word:
             self._fail(self._place(), f"the name of a property is expected here, not {self._shown()}")
+        self._named = (word, self._place() - (kind == "double"))
         self._next += 1
         return word
+
+    def _second_name(self, written: Operand) -> str:
+        """Why a name after 'or' is none, and what to write if it is the name once more."""
+        name, begin = self._named
+        if written != name:
+            return "'or' joins conditions on one property; of several properties all must hold"
+        sign, place = self._tokens[self._next][1:]
+        after = self._tokens[self._next + 2 :]
+        end = after[0][2] if after else len(self._text)
+        value = self._text[place:end][len(sign) if sign == "=" else 0 :].strip()
+        head = self._text[begin : self._tokens[self._next - 2][2]]
+        return f"'or' is followed by the next value, without the name; write: {head}or {value}"
 
     def _condition(self) -> Condition:
         kind, word, _ = self._peek()
@@ -193,7 +207,7 @@ class _Reader:
         place = self._place()
         value, quoted = self._value()
         if self._peek()[0] == "sign":
-            self._fail(place, "'or' joins conditions on one property; of several properties all must hold")
+            self._fail(place, self._second_name(value))
         if self._peek()[0] == "dots":
             return self._range(sign, value, place)
         if value == "" and sign in ("=", "<>"):

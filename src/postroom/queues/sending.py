@@ -38,16 +38,16 @@ from postroom.queues.results import (
 from postroom.queues.tree.addressing import (
     Names,
     names_of,
+    on_hold,
     one_queue,
     shown,
-    typed_level,
 )
 from postroom.queues.user import QueueUser
 from postroom.store.kernel.base import Receipt, Sending
 from postroom.store.kernel.batch import Batch
 from postroom.store.kernel.deliveries import PLAIN, Wanted
 from postroom.store.kernel.owner import own_token
-from postroom.store.kernel.queues import CLOSED, Admission, Hold, Queue
+from postroom.store.kernel.queues import CLOSED, Admission, Queue
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.types import check_typed
 
@@ -345,8 +345,7 @@ def _open_queue(tx: Transaction, names: Names) -> Queue:
         tx.definitions.lock()  # what is sent there changes more: everyone who does takes this lock first
     queue = one_queue(tx, names)
     if not queue.accepts:
-        level = typed_level(tx, queue.path) or queue.name
-        raise QueueHeld(queue=queue.name, hold=Hold(queue.hold).label, verb="accept", level=level)
+        raise on_hold(tx, queue, "accept")
     if queue.lock_owner is not None:
         locks.refuse_locked(tx, queue)
     return queue

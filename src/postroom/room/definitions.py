@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from postroom.engine.language import CurrentPassword, Terms, Trial, TrialResult
-from postroom.errors import ArgumentInvalid, QueueHeld
+from postroom.errors import ArgumentInvalid
 from postroom.exchange.type_schemas import avro_schema, json_schema
 from postroom.limits import PAGE_ROWS, TRY_SECONDS
 from postroom.model.body import Format
@@ -19,14 +19,13 @@ from postroom.model.rights import EVERYTHING, OPERATE
 from postroom.model.types import MessageType
 from postroom.model.xml import check_xml
 from postroom.queues.tree import hierarchy
-from postroom.queues.tree.addressing import names_of, one_to_read
+from postroom.queues.tree.addressing import names_of, on_hold, one_to_read
 from postroom.queues.tree.hierarchy import Level
 from postroom.room import catalog
 from postroom.room.catalog import CatalogEntry, CatalogVersion
 from postroom.room.identity import Identity, whoever_acts
 from postroom.room.parts import RoomPart, spark_session
 from postroom.room.paths import File
-from postroom.store.kernel.queues import Hold
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.types import TypeVersion, check_typed, define_type, every_type, find_type
 
@@ -229,7 +228,7 @@ class RoomDefinitions(RoomPart):
         def admitted(tx: Transaction) -> tuple[str, Draft]:
             target = one_to_read(tx, names_of(queue))
             if not target.accepts:
-                raise QueueHeld(queue=target.name, hold=Hold(target.hold).label, verb="accept", level=target.name)
+                raise on_hold(tx, target, "accept")
             if draft.type is not None:
                 check_typed(tx, draft)
             return target.name, self._parts.admission(tx, target, [draft])[0].draft if target.admission else draft

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
 
 import pytest
 from tests.interfaces import shapes
 from tests.interfaces.conftest import Run
+
+from postroom.interfaces.cli import output
 
 FORM = """\
 type NOTE
@@ -131,3 +134,10 @@ def test_numbers_of_json_keep_their_digits_wherever_a_message_is_printed(run: Ru
     assert run("export", "q", "--file", "q.jsonl").code == 0
     assert run("send", "again", "--messages", "--file", "q.jsonl").code == 0
     assert [run("receive", "again").out for _ in range(2)] == [body.replace(": ", ":").replace(", ", ",") + "\n"] * 2
+
+
+def test_a_long_body_is_cut_at_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert output.excerpt("a\n b" * 400) == " ".join(("a\n b" * 400).split())
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert output.excerpt("x" * 1_000) == f"{'x' * 400} …"
+    assert output.excerpt("a\n b") == "a b"

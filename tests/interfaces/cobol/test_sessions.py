@@ -18,7 +18,7 @@ from typing import NamedTuple
 import pytest
 
 import postroom
-from postroom.errors import ArgumentInvalid, ServerUnreachable
+from postroom.errors import ArgumentInvalid, ListenRefused
 from postroom.interfaces.cobol import sessions
 from postroom.interfaces.cobol.building import LIBRARY, library
 from postroom.interfaces.cobol.sessions import SessionServer
@@ -106,13 +106,13 @@ def test_programs_are_bounded(room: Postroom, tmp_path: Path, monkeypatch: pytes
 
 def test_the_place_is_taken_only_if_it_is_free(tmp_path: Path) -> None:
     path = str(tmp_path / "s")
-    with SessionServer(path), pytest.raises(ServerUnreachable, match="in use"):
+    with SessionServer(path), pytest.raises(ListenRefused, match="in use"):
         SessionServer(path)
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(path)  # a server was killed, and its file is left
     SessionServer(path).close()
     (tmp_path / "s").write_text("mine")
-    with pytest.raises(ServerUnreachable):
+    with pytest.raises(ListenRefused):
         SessionServer(path)
     assert (tmp_path / "s").read_text() == "mine"
     with pytest.raises(ArgumentInvalid):

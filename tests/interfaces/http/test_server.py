@@ -27,6 +27,7 @@ import postroom
 from postroom.errors import (
     AnswerLost,
     ArgumentInvalid,
+    ListenRefused,
     ServerExposed,
     ServerFailed,
     ServerUnreachable,
@@ -81,8 +82,14 @@ def test_it_listens_on_a_public_address_only_with_a_certificate_and_a_user(room:
 
 
 def test_a_port_that_is_taken_is_told_before_anything_is_begun() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ServerUnreachable, match="in use"):
-        server.bound(Listening(port=taken.getsockname()[1]))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = Listening(port=taken.getsockname()[1])
+        with pytest.raises(ListenRefused, match=r"in use; .* with --port"):
+            server.bound(place)
+        with pytest.raises(ListenRefused, match=r"in use; .* with --stomp"):
+            server.bound(place, "--stomp")
+    with pytest.raises(ListenRefused, match="with --host"):
+        server.bound(Listening("192.0.2.1", 0))
 
 
 # --- the process ---

@@ -191,6 +191,7 @@ _RAW: list[tuple[str, Any, dict[str, Any]]] = [
     ('{"body": "\\ud800"}', "\ud800", {}),
     ('{"body": "x", "delay": NaN}', "x", {"delay": nan}),
     ('{"body": "x", "expires": Infinity}', "x", {"expires": inf}),
+    ('{"body": "x", "expires": 0}', "x", {"expires": 0}),
     ('{"body": "x", "priority": 1000000000000000000000}', "x", {"priority": 10**21}),
     ('{"body": "x", "cause": "\\ud800"}', "x", {"cause": "\ud800"}),
 ]

@@ -93,3 +93,11 @@ def test_a_queue_of_an_earlier_version_whose_name_is_dots_can_still_be_used(room
         again.queues.remove("..")
         with pytest.raises(NameInvalid):
             again.queues.create("..")
+
+
+def test_a_refused_name_says_what_to_do_instead(room: Postroom) -> None:
+    with pytest.raises(NameInvalid, match=r"described in a \.qdl file, .* postroom load FILE\.qdl"):
+        room.queues.create("shop/orders")
+    room.queues.create("stock")
+    with pytest.raises(NameTaken, match=r"use it as it is; in Python, exist_ok=True accepts it"):
+        room.queues.create("stock")

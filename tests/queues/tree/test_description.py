@@ -24,6 +24,10 @@ from postroom.queues.tree.checks import check, paths
 from postroom.queues.tree.description import Entry, parse
 from postroom.queues.tree.hierarchy import levels_of, printed
 
+EVERY_CLAUSE = (
+    "PASSWORD, COMMAND LINE, TIMEOUT, LEASE, ATTEMPTS, BACKOFF, BACKOFF-MAX, DEAD-LETTERS, ORDER, EXPIRED, "
+    "MESSAGES-MAX, BYTES-MAX, AGE-MAX, RETRY and WHEN-FULL, each with IS"
+)
 EXAMPLES = {path.stem: path for path in sorted((Path(__file__).parent / "descriptions").glob("*.txt"))}
 SHORT = [name for name in EXAMPLES if not name.startswith(("size", "entries"))]
 
@@ -155,7 +159,20 @@ def test_an_entry_keeps_what_was_written_and_where() -> None:
         ),
         (
             '01 OUTPUT-QUEUE (A) STATION NAME IS "X"',
-            "test.qdl:1:21: STATION is not accepted; only PASSWORD, COMMAND LINE and TIMEOUT are [no-station]",
+            f"test.qdl:1:21: STATION is not accepted here; what is: {EVERY_CLAUSE} [no-station]",
+        ),
+        (
+            "01 INPUT-QUEUE (A) MAX-MESSAGES IS 1000",
+            "test.qdl:1:20: MAX-MESSAGES is no clause (did you mean MESSAGES-MAX?); "
+            f"the clauses are {EVERY_CLAUSE} [syntax]",
+        ),
+        (
+            "01 INPUT-QUEUE (A) ATEMPTS IS 3",
+            f"test.qdl:1:20: ATEMPTS is no clause (did you mean ATTEMPTS?); the clauses are {EVERY_CLAUSE} [syntax]",
+        ),
+        (
+            "01 INPUT-QUEUE (A) COLOUR IS 3",
+            f"test.qdl:1:20: COLOUR is no clause; the clauses are {EVERY_CLAUSE} [syntax]",
         ),
     ],
 )

@@ -360,3 +360,11 @@ def test_one_value_is_one_key_however_it_is_written(q: Postroom) -> None:
     assert [each.body for each in q.receive_many("q", count=50, lease=600, where="c = 1")] == ["1.0"]
     assert q.receive_many("q", count=50, lease=600, where="c = 1") == []
     sound(q)
+
+
+def test_the_longest_wait_is_no_shorter_than_the_first(q: Postroom) -> None:
+    with pytest.raises(ArgumentInvalid, match="backoff_max: the longest wait, 1 seconds, is less than the first, 2"):
+        q.consumers.set_policy("q", backoff=2, backoff_max=1)
+    with pytest.raises(ArgumentInvalid, match="3600 seconds, is less than the first, 7200"):
+        q.consumers.set_policy("q", backoff=7_200)
+    q.consumers.set_policy("q", backoff=2, backoff_max=2)

@@ -107,6 +107,12 @@ CASES = [
     ),
     (
         "rule-target",
+        "create rule r for shop/orders if (/x) then do enqueue . into b",
+        "2:1",
+        "no queue or slicing shop; a queue of a tree is named as postroom count lists it, such as INP_0000",
+    ),
+    (
+        "rule-target",
         "create rule r for wait if (/x) then do enqueue . into b",
         "2:1",
         "an echo queue passes its messages on",

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from postroom.queues.results import Listing
 
 
+_EXCERPT_CHARS = 400  # of a body, at a terminal
+
+
 def as_json(document: dict[str, Any]) -> None:
     """Print one document; it begins with its status, OK by default."""
     sys.stdout.write(digits_json({"status": "00"} | document) + "\n")
@@ -140,6 +143,12 @@ def one_line(cell: Any) -> str:
     """A cell without characters that break the table or the terminal."""
     text = "" if cell is None else str(cell)
     return "".join(character if character.isprintable() else "\ufffd" for character in text.replace("\n", "⏎"))
+
+
+def excerpt(body: Any) -> str:
+    """A body on one line: its beginning at a terminal, all of it in a pipe."""
+    text = " ".join(str(body).split())
+    return f"{text[:_EXCERPT_CHARS]} …" if sys.stdout.isatty() and len(text) > _EXCERPT_CHARS else text
 
 
 def failure(error: PostroomError) -> None:

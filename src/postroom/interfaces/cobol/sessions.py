@@ -13,7 +13,7 @@ import stat
 from contextlib import suppress
 from threading import Lock, Thread
 
-from postroom.errors import ArgumentInvalid, ServerUnreachable
+from postroom.errors import ArgumentInvalid, ListenRefused
 from postroom.interfaces.cobol.process import serve
 from postroom.interfaces.http.services import Services
 from postroom.limits import COBOL_SESSIONS_MAX, STOP_SECONDS
@@ -114,7 +114,8 @@ def _bound(path: str) -> socket.socket:
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
-        raise ServerUnreachable(url=f"unix:{path}", why=error.strerror or str(error)) from None
+        why = error.strerror or str(error)
+        raise ListenRefused(url=f"unix:{path}", why=why, option="--session") from None
     return listener
 
 

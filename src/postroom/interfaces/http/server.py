@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import signal
 import socket
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import uvicorn
 
-from postroom.errors import ArgumentInvalid, ServerExposed, ServerUnreachable
+from postroom.errors import ArgumentInvalid, ListenRefused, ServerExposed
 from postroom.interfaces.http.app import Interface
 from postroom.interfaces.http.connection import BoundedProtocol
 from postroom.interfaces.http.observing import logs
@@ -76,8 +77,8 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def bound(where: Listening) -> socket.socket:
-    """The socket of a server, opened before anything starts."""
+def bound(where: Listening, option: str = "--port") -> socket.socket:
+    """The socket of a server, opened before anything starts; ``option`` names its port on the command line."""
     family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -86,7 +87,9 @@ def bound(where: Listening) -> socket.socket:
         listener.listen(_BACKLOG)  # who comes before all is ready waits
     except OSError as error:
         listener.close()
-        raise ServerUnreachable(url=where.url, why=error.strerror or str(error)) from None
+        of_host = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
+        option = "--host" if of_host else option
+        raise ListenRefused(url=where.url, why=error.strerror or str(error), option=option) from None
     return listener
 
 

@@ -33,13 +33,13 @@ from postroom.queues import locks, selecting
 from postroom.queues.leases import returning
 from postroom.queues.leases.leased import FailedAttempt, LeasedMessage, LeaseShown
 from postroom.queues.selectors import Selector
-from postroom.queues.tree.addressing import Names, names_of, queues_of, shown, unowned
+from postroom.queues.tree.addressing import Names, names_of, on_hold, queues_of, unowned
 from postroom.store.kernel.base import Lent, Store
 from postroom.store.kernel.deliveries import Delivery
 from postroom.store.kernel.message_rows import State
 from postroom.store.kernel.owner import described, process_token
 from postroom.store.kernel.policies import STRICT, Policy
-from postroom.store.kernel.queues import MEND, Hold, Queue
+from postroom.store.kernel.queues import MEND, Queue
 from postroom.store.kernel.transaction import Transaction
 
 NOBODY = ""  # has a lease that only its time ends: a command ends long before its user has done the work
@@ -235,8 +235,7 @@ class Leasing:
                 self._check_empty(tx, queue, policy)
             look.pauses.append(self._pause(tx, queue, asked.where))
         if held and len(held) == len(queues):
-            level = shown(asked.names)
-            raise QueueHeld(queue=level, hold=Hold(held[0].hold).label, verb="release", level=level)
+            raise on_hold(tx, held[0], "release", asked.names)
         return []
 
     def _give_out(

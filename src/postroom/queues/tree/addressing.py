@@ -7,10 +7,10 @@ from functools import lru_cache
 from shlex import join
 
 from postroom.engine.steps.failures import SYSTEM_ERRORS
-from postroom.errors import ArgumentInvalid, QueueNotSingle, QueueOwned, QueueUnknown
+from postroom.errors import ArgumentInvalid, QueueHeld, QueueNotSingle, QueueOwned, QueueUnknown
 from postroom.limits import HIERARCHY_LEVELS_MAX
 from postroom.model.spelling import close, written
-from postroom.store.kernel.queues import ALIVE, CLOSED, OWNED, STATE, UNDO, Queue
+from postroom.store.kernel.queues import ALIVE, CLOSED, OWNED, STATE, UNDO, Hold, Queue
 from postroom.store.kernel.transaction import Transaction
 
 Names = tuple[str, ...]
@@ -183,6 +183,14 @@ def _likely(names: Names, known: list[tuple[str, str]]) -> list[str]:
     typed = {shown(reference): typed_names(reference) for reference in every}
     near = [typed[text] for text in close(shown(names), typed, most=3)]
     return [*sorted(inner - set(near)), *near][:3]
+
+
+def on_hold(tx: Transaction, queue: Queue, verb: str, names: Names | None = None) -> QueueHeld:
+    """The error for a queue on hold, which may be one of several of a reference; it says which level to enable."""
+    level = None if names is None else typed_level(tx, path_of(tx, names))
+    level = level or typed_level(tx, queue.path) or join([queue.name])
+    what = queue.name if names is None else shown(names)
+    return QueueHeld(queue=what, hold=Hold(queue.hold).label, verb=verb, level=level)
 
 
 def typed_level(tx: Transaction, path: str) -> str | None:

@@ -63,7 +63,8 @@ class Administration:
                 if present.hold:  # whoever held it is gone with its password
                     tx.queues.hold(present, Hold.NONE)
             else:
-                raise NameTaken(name=name, owner=f"a queue of kind {present.kind}")
+                same = " (use it as it is; in Python, exist_ok=True accepts it)" if present.kind == "basic" else ""
+                raise NameTaken(name=name, owner=f"a queue of kind {present.kind}{same}")
             if secret is not None:
                 tx.principals.set_secret(PRINCIPAL, name, secret)
 
@@ -157,8 +158,10 @@ def check_queue_name(name: str) -> None:
         why = "printable characters, no blanks around them"
     elif name in DOTS:
         why = NOT_DOTS
-    elif "/" in name or name.startswith("-"):
-        why = "no '/' (it separates the names of a path), and no '-' in front"
+    elif "/" in name:
+        why = "no '/': a queue in a tree is described in a .qdl file, which is loaded with: postroom load FILE.qdl"
+    elif name.startswith("-"):
+        why = "no '-' in front"
     elif re.fullmatch(r"(INP|OUT)_[0-9]{4,}", name):
         why = "INP_… and OUT_… name the queues of a description"
     elif name == LEAVING or name.startswith((f"{STATION}:", f"{MAILBOX}:")):

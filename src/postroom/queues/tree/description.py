@@ -19,6 +19,7 @@ from typing import NamedTuple, NoReturn
 from postroom.errors import DescriptionInvalid
 from postroom.limits import DESCRIPTION_BYTES_MAX
 from postroom.model.definitions import Position
+from postroom.model.spelling import close
 from postroom.model.words import Lexicon, Word, WordReader
 
 CLAUSE_LEVELS = {"INPUT-QUEUE": 1, "OUTPUT-QUEUE": 1, "SUB-QUEUE-1": 2, "SUB-QUEUE-2": 3, "SUB-QUEUE-3": 4}
@@ -48,6 +49,7 @@ POLICY_CLAUSES = {
     "RETRY": PolicyClause("retry", "PASSING or ALL"),
     "WHEN-FULL": PolicyClause("over", "REFUSE or DEAD-LETTERS"),
 }
+_CLAUSES = ("PASSWORD", "COMMAND", "TIMEOUT", *POLICY_CLAUSES)
 POLICY_NAMES = {"by", *(clause.name for clause in POLICY_CLAUSES.values())}
 
 
@@ -92,6 +94,19 @@ def parse(text: str, file: str) -> tuple[Entry, ...]:
     return tuple(_Reader(LEXICON.words(text, file)).entries())
 
 
+def _clauses() -> str:
+    """All clauses of an entry, as they begin."""
+    *most, last = ["COMMAND LINE" if word == "COMMAND" else word for word in _CLAUSES]
+    return f"{', '.join(most)} and {last}, each with IS"
+
+
+def _meant(keyword: str) -> str:
+    """A question whether another clause was meant: one of the same parts, or one that is spelled almost so."""
+    parts = sorted(keyword.split("-"))
+    likely = [word for word in _CLAUSES if sorted(word.split("-")) == parts] or close(keyword, _CLAUSES)
+    return f" (did you mean {likely[0]}?)" if likely else ""
+
+
 class _Reader(WordReader):
     def entries(self) -> Iterator[Entry]:
         empty = True
@@ -132,10 +147,10 @@ class _Reader(WordReader):
         return Entry(level, clause.text.upper(), name, position, policy=policy, **options)
 
     def _option(self) -> tuple[str, str, Position]:
-        word = self._take("word", "PASSWORD, COMMAND LINE or TIMEOUT")
+        word = self.take()
         keyword = word.text.upper()
         if keyword in ("PROCESSOR", "STATION"):
-            what = f"{keyword} is not accepted; only PASSWORD, COMMAND LINE and TIMEOUT are"
+            what = f"{keyword} is not accepted here; what is: {_clauses()}"
             fail(word.position, what, f"no-{keyword.lower()}")
         if keyword == "PASSWORD":
             hashed = self.next.text.upper() == "HASH"
@@ -154,7 +169,7 @@ class _Reader(WordReader):
             return "timeout", seconds.text, word.position
         if keyword in POLICY_CLAUSES:
             return (*self._policy(POLICY_CLAUSES[keyword]), word.position)
-        fail(word.position, f"PASSWORD IS, COMMAND LINE IS or TIMEOUT IS is expected, not {word.text}", "syntax")
+        fail(word.position, f"{word.text} is no clause{_meant(keyword)}; the clauses are {_clauses()}", "syntax")
 
     def _policy(self, clause: PolicyClause) -> tuple[str, str]:
         """A clause on delivery: name and value."""

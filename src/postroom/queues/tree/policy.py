@@ -86,6 +86,9 @@ def checked(policy: Policy) -> Policy:
         why = None if value is None and name in _NULLABLE else _RULES[name](value)
         if why is not None:
             raise ArgumentInvalid(argument=name, why=why)
+    if policy.backoff > policy.backoff_max:
+        why = f"the longest wait, {policy.backoff_max:g} seconds, is less than the first, {policy.backoff:g} (backoff)"
+        raise ArgumentInvalid(argument="backoff_max", why=why)
     if policy.by is not None and policy.order == STRICT:
         raise ArgumentInvalid(argument="by", why="a strict order is one for all messages; use one of the two")
     return policy

@@ -300,11 +300,15 @@ def slicing_property(subject: Subject) -> Found:
 # --- rules -------------------------------------------------------------------------------------------------------
 
 
+_OF_TREE = "; a queue of a tree is named as postroom count lists it, such as INP_0000"
+
+
 def rule_target(subject: Subject) -> Found:
     for rule in subject.program.rules.values():
         places = subject.known_queues | frozenset(subject.program.slicings)
         if rule.target not in places:
-            yield rule.position, f"rule {rule.name}: no queue or slicing {rule.target}{nearest(rule.target, places)}"
+            hint = nearest(rule.target, places) or _OF_TREE
+            yield rule.position, f"rule {rule.name}: no queue or slicing {rule.target}{hint}"
         elif rule.target == SYSTEM_ERRORS:
             yield rule.position, f"rule {rule.name}: {SYSTEM_ERRORS} is the end of all errors; no rule may watch it"
         elif rule.target in subject.program.queues and subject.program.queues[rule.target].kind == "echo":

@@ -29,7 +29,7 @@ def test_a_message_is_leased_and_ended_by_its_number(run: Run) -> None:
     assert (again["body"], again["attempts"]) == ("two", 1)
     failed = run("fail", str(again["lease"]), "no address", "--final")
     assert failed.out.endswith("it is in orders.dead now\n")
-    assert run("redrive", "orders.dead", "--dry-run").out == "would be moved back: 1\n"
+    assert run("redrive", "orders.dead", "--dry-run").out == f"would be moved back: 1\n  {second['key']} to orders\n"
     assert run("redrive", "orders.dead").out == "moved back: 1\n"
     assert run("move", "orders", "--to", "orders.dead", "--limit", "1").out == "moved: 1\n"
     assert run("purge", "orders", stdin="n\n").code == 1
@@ -130,6 +130,7 @@ def test_the_options_of_a_send_are_those_of_python(run: Run) -> None:
     message = run("receive", "orders", "--json").json["message"]
     assert (message["body"], message["properties"]) == ("now", {"correlation": "17", "reply_to": "answers"})
     assert "no time" in run("send", "orders", "--body", "x", "--at", "tomorrow").err
+    assert "expires: seconds, more than 0" in run("send", "orders", "--body", "x", "--expires", "0").err
     for option in ("--at", "--reply-to", "--correlation"):
         assert "argument-invalid" in run("send", "orders", "--also", "orders", "--body", "x", option, "2999-01-31").err
 
@@ -148,3 +149,14 @@ def test_a_schedule_has_properties(run: Run) -> None:
     run("queue", "create", "orders")
     run("schedule", "add", "often", "* * * * *", "orders", "--body", "x", "--property", "region=EU")
     assert run("schedule", "list", "--json").json["schedules"][0]["name"] == "often"
+
+
+def test_a_dry_run_shows_the_first_keys_and_how_many_more(run: Run) -> None:
+    run("queue", "create", "orders")
+    run("queue", "create", "other")
+    keys = [run("send", "orders", "--body", "x").out.strip() for _ in range(22)]
+    shown = run("move", "orders", "--to", "other", "--dry-run")
+    assert shown.out.splitlines() == ["would be moved: 22", *(f"  {key} to other" for key in keys[:20])]
+    assert shown.err == "and 2 more; --json has all of them\n"
+    assert len(run("move", "orders", "--to", "other", "--dry-run", "--json").json["moves"]) == 22
+    assert run("purge", "orders", "--dry-run").out.splitlines()[:2] == ["would be deleted: 22", f"  {keys[0]}"]

@@ -119,6 +119,11 @@ def test_a_refusal_names_the_level_whose_password_opens_the_queue(tree: Run) -> 
     tree("disable", "MASTER-QUE", stdin="MASTER\n")
     assert "enable it with: postroom enable MASTER-QUE" in tree("send", "INP_0001", "--body", "x").err
     assert "enable it with: postroom enable MASTER-QUE" in tree("receive", "MASTER-QUE", "SUBQ-3").err
+    assert "enable it with: postroom enable MASTER-QUE" in tree("receive", "INP_0001", "--lease", "10").err
+    tree("queue", "create", "single")
+    tree("send", "single", "--body", "x")
+    assert "enable it with: postroom enable MASTER-QUE" in tree("move", "single", "--to", "INP_0001").err
+    assert "enable it with: postroom enable MASTER-QUE" in tree("redrive", "single", "--to", "INP_0001").err
     assert "name MASTER-QUE, which has one" in tree("enable", "INP_0001").err
     assert tree("queue", "password", "INP_0001", stdin="mine\nmine\n").code == 1  # not without the level's own
     assert tree("queue", "password", "INP_0001", stdin="MASTER\nmine\n").code == 0

@@ -201,6 +201,12 @@ def test_why_of_a_queue_that_keeps_its_history(run: Run) -> None:
     assert run("why", key).out == "q keeps its processed messages; change that with: postroom queue mode\n"
 
 
+def test_try_tells_all_of_a_body_in_a_pipe(shop: Run, tmp_path: Path) -> None:
+    sent(shop, "<x><k>1</k></x>")
+    (tmp_path / "long.demaq").write_text(f"create rule long for a if (/x) then do enqueue <n>{'1234 ' * 50}</n> into b")
+    assert f"<n>{' '.join(['1234'] * 50)} </n>" in shop("try", "long.demaq").out
+
+
 def test_try_tells_what_would_happen(shop: Run, tmp_path: Path) -> None:
     key = sent(shop, "<x><k>1</k></x>")
     (tmp_path / "new.demaq").write_text(

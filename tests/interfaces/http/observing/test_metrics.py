@@ -86,7 +86,7 @@ def test_a_histogram_counts_up_to_each_bound() -> None:
     assert [line.rsplit(" ", 1)[1] for line in histogram.lines("x", "")] == ["2", "3", "4", "12.000000", "4"]
 
 
-def test_every_query_of_the_dashboard_names_metrics_that_exist_and_none_is_forgotten() -> None:
+def test_every_query_of_the_dashboard_and_the_guide_names_metrics_that_exist_and_none_is_forgotten() -> None:
     dashboard = json.loads(DASHBOARD.read_text())
     queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     named = {name for query in queries for name in re.findall(r"postroom_\w+", query)}
@@ -98,6 +98,9 @@ def test_every_query_of_the_dashboard_names_metrics_that_exist_and_none_is_forgo
     }
     assert named <= written
     assert {name.removesuffix("_bucket") for name in named} == set(METRICS)
+    alerts = re.findall(r"expr: (.*)", (DASHBOARD.parents[1] / "docs" / "guide" / "operating.md").read_text())
+    assert len(alerts) == 3
+    assert {name for query in alerts for name in re.findall(r"postroom_\w+", query)} <= written
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
 
 

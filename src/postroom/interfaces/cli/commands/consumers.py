@@ -26,8 +26,10 @@ from postroom.model.moment import to_iso
 if TYPE_CHECKING:
     from postroom.queues.relocating import Relocated
 
+_SHOWN = 20  # keys of a dry run
+
 LeaseArgument = Annotated[int, argument("LEASE", "The lease number that receive --lease printed.")]
-DryOption = Annotated[bool, option("--dry-run", "Only show which messages.")]
+DryOption = Annotated[bool, option("--dry-run", "Show which messages, and change nothing.")]
 KeyOption = Annotated[list[str] | None, option("--key KEY", "Only this message; may be repeated.")]
 LimitOption = Annotated[int | None, option("--limit N", "At most so many, oldest first.")]
 
@@ -416,5 +418,10 @@ def _show(relocated: Relocated, text: str) -> None:
         output.as_json(relocated.as_dict())
     else:
         output.say(f"{text}: {relocated.count}")
+        if relocated.dry:
+            for key, queue in relocated.moves[:_SHOWN]:
+                output.say(f"  {key}" if queue is None else f"  {key} to {queue}")
+        if relocated.dry and relocated.count > _SHOWN:
+            output.note(f"and {relocated.count - _SHOWN} more; --json has all of them")
         for key, why in relocated.skipped:
             output.note(f"{key} stays where it is: {why}")

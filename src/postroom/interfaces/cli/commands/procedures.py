@@ -162,7 +162,7 @@ def say_explained(told: ProcedureExplained) -> None:
 
 def say_action(action: Mapping[str, Any]) -> None:
     """Print what a procedure would do with one message."""
-    body = " ".join(str(action["body"]).split())[:100]
+    body = output.excerpt(action["body"])
     if action["action"] == "error":
         output.say(f"  {action['rule']}: error: {body}")
         return

@@ -270,7 +270,7 @@ def try_(
 
 def _say_action(action: Mapping[str, Any]) -> None:
     goal = action.get("queue") or f"{action['slicing']} key {action['slicekey']}"
-    body = f": {' '.join(action['body'].split())[:100]}" if "body" in action else ""
+    body = f": {output.excerpt(action['body'])}" if "body" in action else ""
     output.say(f"  {action['rule']}: {action['action']} {goal}{body}")
 
 

@@ -116,7 +116,7 @@ def _beside(stack: ExitStack, room: Postroom, places: _Places) -> dict[str, Any]
     check(room, places.http)
     beside: dict[str, Any] = {}
     if places.stomp is not None:
-        listener = stack.enter_context(bound(replace(places.http, port=places.stomp)))
+        listener = stack.enter_context(bound(replace(places.http, port=places.stomp), "--stomp"))
         places.stomp = listener.getsockname()[1]
         beside["stomp"] = StompServer(listener, places.http)
     if places.session is not None:

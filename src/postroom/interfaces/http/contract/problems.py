@@ -20,6 +20,7 @@ _STATUS: tuple[tuple[tuple[type[PostroomError], ...], int], ...] = (
     ((errors.RightMissing, errors.NotAllowed, errors.PrincipalRefused, errors.RequestRefused), 403),
     ((errors.PasswordWrong, errors.PasswordMissing, errors.PasswordNeeded, errors.QueueOwned), 403),
     ((errors.ResourceUnknown, errors.QueueUnknown, errors.MessageUnknown, errors.DefinitionUnknown), 404),
+    ((errors.MessageNotWaiting,), 404),
     ((errors.StationUnknown, errors.SphereUnknown, errors.TypeUnknown, errors.NodeUnknown, errors.OutboxUnknown), 404),
     ((errors.TableUnknown, errors.DossierUnknown, errors.EntityUnknown, errors.CollectionUnknown), 404),
     ((errors.GatewayUnknown,), 404),

@@ -19,6 +19,7 @@ from postroom.engine.steps.failures import initial_of
 from postroom.errors import (
     EntryInvalid,
     MessageGone,
+    MessageNotWaiting,
     MessageUnknown,
     PostroomError,
     StoreError,
@@ -400,7 +401,7 @@ def _all(visit: Visit) -> list[Failed]:
             for failure in cause.failed:
                 _require(visit, failure)
             return list(cause.failed)
-    raise MessageUnknown(key=f"{key} among the failures")
+    raise MessageNotWaiting(key=key, those="the failures")
 
 
 def _each_tried(
