@@ -71,7 +71,7 @@ def test_a_queue_that_refuses_messages_is_told(room: Postroom, told: Told) -> No
         ("giving", {"over": "dead-letters"}),
     ):
         room.queues.create(name)
-        room.consumers.set_policy(name, **({"max_messages": 2} | policy if name == "giving" else policy))  # type: ignore[arg-type]
+        room.consumers.set_policy(name, **({"max_messages": 2} | policy if name == "giving" else policy))
     assert fine(told(room, "limits"))
     for name in ("few", "few", "giving", "giving"):
         room.send(name, "x")

@@ -9,7 +9,7 @@ from postroom.diagnosis.finding import Case, Told, ok, warning
 from postroom.engine.holding import engines
 from postroom.engine.presence import Presence, State, presence, senders
 from postroom.limits import OVERDUE_SECONDS, WAITED_SECONDS
-from postroom.model.moment import to_datetime, to_iso
+from postroom.model.moment import in_microseconds, to_datetime, to_iso
 from postroom.store.kernel.outbox import Effect
 from postroom.store.kernel.transaction import Transaction
 
@@ -74,7 +74,7 @@ def _late(tx: Transaction, watched: frozenset[str]) -> list[tuple[str, str]]:
 
 def _unsent(tx: Transaction) -> list[tuple[str, str]]:
     """Schedules that nobody has looked at in time, or whose queue takes nothing."""
-    overdue = tx.schedules.due(tx.now - OVERDUE_SECONDS * 1_000_000)
+    overdue = tx.schedules.due(tx.now - in_microseconds(OVERDUE_SECONDS))
     return [(schedule.name, to_iso(to_datetime(schedule.due))) for schedule in overdue]
 
 

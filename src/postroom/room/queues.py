@@ -250,7 +250,8 @@ class RoomQueues(RoomPart):
     ) -> MessageFile:
         """Write the unprocessed messages of a queue or level into a ``.jsonl``, ``.csv`` or ``.parquet`` file.
 
-        They stay in the queue. Those that are leased, or wait for their time, are left out. With ``processed``, those that were received are written instead.
+        They stay in the queue. Those that are leased, or wait for their time, are left out. With ``processed``, those
+        that were received are written instead.
         """
         from postroom.exchange.message_writer import export_messages
 
