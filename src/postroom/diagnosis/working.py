@@ -73,7 +73,7 @@ def _late(tx: Transaction, watched: frozenset[str]) -> list[tuple[str, str]]:
 
 
 def _unsent(tx: Transaction) -> list[tuple[str, str]]:
-    """Schedules that nobody has looked at in time, or whose queue takes nothing."""
+    """Schedules that no process fired in time, or whose queue takes nothing."""
     overdue = tx.schedules.due(tx.now - in_microseconds(OVERDUE_SECONDS))
     return [(schedule.name, to_iso(to_datetime(schedule.due))) for schedule in overdue]
 
