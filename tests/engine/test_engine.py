@@ -254,7 +254,7 @@ def test_steps_that_a_worker_has_to_keep_small_do_not_make_the_first_of_spark_a_
         claimed.append(totals.last.claimed)
         assert one_room._parts.runner._size == runner._STEP_MESSAGES_FIRST
 
-    one_room.engine.run_totals(until_idle=True, progress=progress, spark="auto")
+    one_room.engine.run_totals(until_idle=True, progress=progress, master=MASTER, spark="auto")
     assert claimed[:3] == [WORKER_MESSAGES_MAX] * 3
 
 
