@@ -148,33 +148,65 @@
 
   // --- drafts: what is typed is kept here until it is saved ---
   const drafted = $("form[data-draft]");
+  const now = (field, text) => {  // below its line: what someone else has written there
+    const told = Object.assign(document.createElement("p"), { className: "now", id: `${field.id}-now`, textContent: "It says now: " });
+    told.append(Object.assign(document.createElement("span"), { textContent: text || "(nothing)" }));
+    field.closest(".row").append(told);
+    field.setAttribute("aria-describedby", told.id);
+  };
   if (drafted) {
     const name = `postroom-draft ${$(".user").textContent} ${location.pathname}`, note = $("[data-draft-said]");
     const fields = () => $$("[data-field]", drafted), state = drafted.dataset.draft, seen = drafted.dataset.seen;
-    const first = Object.fromEntries(fields().map((field) => [field.name, field.value]));
+    const first = Object.fromEntries(fields().map((field) => [field.name, field.dataset.was ?? field.value]));
     const tell = (time) => {
       if (note) note.textContent = time ? `draft kept at ${time}` : "";
       $$("[data-needs-saved]").forEach((button) => { button.disabled = Boolean(time); });
       $$("[data-says-unsaved]").forEach((why) => { why.hidden = !time; });
     };
-    // What was sent is kept until a page says that it is saved: a session may have ended meanwhile.
-    const sent = sessionStorage.getItem("postroom-sent");
-    sessionStorage.removeItem("postroom-sent");
-    if (sent && state === "saved") localStorage.removeItem(sent);
-    const kept = JSON.parse(localStorage.getItem(name) || "null"), isAnswer = state === "sent" && kept;
-    const before = isAnswer ? kept.values : {};  // the page has it, and what is wrong with it
-    if (isAnswer) localStorage.setItem(name, JSON.stringify({ ...kept, seen }));
-    else if (kept && kept.seen === seen) fields().forEach((field) => { if (field.name in kept.values) field.value = kept.values[field.name]; });
-    if (kept && (isAnswer || kept.seen === seen)) tell(kept.time);
+    // What was sent is kept until a page says that just this is saved: a session may have ended meanwhile.
+    const sent = JSON.parse(sessionStorage.getItem("postroom-saving") || "null");
+    sessionStorage.removeItem("postroom-saving");
+    if (state === "saved") {
+      if (sent && sent.seen === drafted.dataset.saved) localStorage.removeItem(sent.name);
+      const here = new URL(location.href);  // opened again, the address does not say so any more
+      here.searchParams.delete("saved");
+      history.replaceState(history.state, "", here);
+    }
+    let kept = JSON.parse(localStorage.getItem(name) || "null");
+    if (kept && state !== "sent" && kept.seen !== seen && Object.entries(kept.values).every(([field, text]) => first[field] === text)) {
+      kept = null;  // all of it is saved
+      localStorage.removeItem(name);
+    }
+    if (kept && state === "sent") {  // the page has it, and what is wrong with it
+      kept = { ...kept, seen, was: first };
+      localStorage.setItem(name, JSON.stringify(kept));
+      tell(kept.time);
+    } else if (kept) {
+      const said = $("[data-says-meanwhile]"), was = kept.was || {}, lost = [];
+      for (const [sentAs, text] of Object.entries(kept.values)) {
+        const field = fields().find((each) => each.name === sentAs);
+        if (!field) { lost.push(`${sentAs.replace("field:", "")}: ${text}`); continue; }
+        if (kept.seen !== seen && first[sentAs] !== was[sentAs] && first[sentAs] !== text) now(field, first[sentAs]);
+        field.value = text;
+      }
+      if (said && kept.seen !== seen) {
+        said.hidden = false;
+        if (lost.length) $("span", said).textContent = `These were entered meanwhile, and are fixed; you wrote: ${lost.join("; ")}`;
+      }
+      tell(kept.time);
+    }
     drafted.addEventListener("input", () => {
-      const written = fields().filter((field) => field.value !== first[field.name] || field.name in before);
+      const written = fields().filter((field) => field.value !== first[field.name]);
       const values = Object.fromEntries(written.map((field) => [field.name, field.value]));
       const time = new Date().toTimeString().slice(0, 5);
-      if (written.length) localStorage.setItem(name, JSON.stringify({ seen, values, time }));
+      // what it is based on stays as it was when each field was begun, so that a change by others is seen
+      const was = Object.fromEntries(written.map((field) => [field.name, kept?.was?.[field.name] ?? first[field.name]]));
+      kept = written.length ? { seen: kept?.seen ?? seen, values, was, time } : null;
+      if (kept) localStorage.setItem(name, JSON.stringify(kept));
       else localStorage.removeItem(name);
-      tell(written.length ? time : "");
+      tell(kept ? time : "");
     });
-    drafted.addEventListener("submit", () => sessionStorage.setItem("postroom-sent", name));
+    drafted.addEventListener("submit", () => sessionStorage.setItem("postroom-saving", JSON.stringify({ name, seen })));
     $$("[data-undo]").forEach((button) => button.addEventListener("click", () => {
       localStorage.removeItem(name);
       location.replace(location.pathname + location.search);  // what was sent is not sent again
