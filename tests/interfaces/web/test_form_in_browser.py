@@ -96,6 +96,39 @@ def test_ctrl_enter_presses_the_only_button_of_a_small_form(receipts: str, page:
     expect(page.get_by_text("Put 1 form into more.")).to_be_visible()
 
 
+def test_enter_presses_the_button_of_its_own_line(stage: Served, receipts: str, page: Page) -> None:
+    """In the box of the dossier it shipped the form, if a station was left in the box above."""
+    director = stage.room.stations.admitted("Director")
+    key = director.create("RECEIPT", {"Said": "filed"})
+    page.goto(receipts)
+    box = page.get_by_role("checkbox", name=f"Choose {key}")
+    box.check()
+    page.get_by_label("Ship the chosen to").fill("Ben")
+    box.press("Enter")
+    page.get_by_label("or put them into").fill("filed")
+    page.get_by_label("or put them into").press("Enter")
+    expect(page.get_by_text("Put 1 form into filed.")).to_be_visible()
+    assert director.show(key).key == key
+    page.get_by_role("checkbox", name=f"Choose {key}").check()
+    page.get_by_label("or put them into").fill("filed")
+    page.get_by_label("Ship the chosen to").fill("Ben")
+    page.get_by_label("Ship the chosen to").press("Enter")
+    expect(page.get_by_text("Shipped 1 form to Ben.")).to_be_visible()
+
+
+def test_enter_holds_no_queue(stage: Served, page: Page) -> None:
+    """A button of danger is pressed by itself."""
+    stage.room.queues.create("careful", password="lamp1")
+    stage.room.access.grant("clerk", "manage", "careful")
+    page.goto(f"{stage.url}/web/queues/careful")
+    page.get_by_label("Password of the").fill("lamp1")
+    page.get_by_label("Password of the").press("Enter")
+    page.get_by_label("Property", exact=True).fill("a")
+    page.get_by_label("Property", exact=True).press("Enter")
+    page.wait_for_url("**property=a**")
+    expect(page.locator("#state")).to_contain_text("open")
+
+
 def test_what_was_refused_stays_and_says_why_at_its_field(receipts: str, page: Page) -> None:
     page.goto(f"{receipts}/new/RECEIPT")
     page.get_by_label("Said:").fill("thanks")

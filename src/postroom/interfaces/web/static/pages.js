@@ -254,7 +254,18 @@
     const beside = plain(field.closest(".pair")), all = plain(form);
     return $("button.main", form) || beside[0] || (all.length === 1 ? all[0] : null);
   };
+  // Enter presses the button of the field's own line; none of danger, and from a tick none but the main one
+  const entered = (event) => {
+    const field = event.target, form = field.form;
+    if (!form || !field.matches("input:not([type=submit], [type=button])")) return;
+    const own = plain(field.closest(".pair"))[0], first = $("button:not([type=button])", form);
+    const isTick = field.matches("[type=checkbox], [type=radio]"), isSafe = first && first.matches(":not(.danger)") && !first.closest("details.sure");
+    if (!own && isSafe && (!isTick || first.matches(".main"))) return;
+    event.preventDefault();
+    own?.click();
+  };
   document.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.ctrlKey && !event.metaKey && !event.isComposing) { entered(event); return; }
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
       const form = event.target.closest("form");
       const main = form ? sends(form, event.target) : $("[data-ctrl-enter]");  // the one that says so, wherever the focus is
