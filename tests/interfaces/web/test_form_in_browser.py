@@ -338,6 +338,21 @@ def test_a_draft_stays_when_someone_else_saves_the_form(stage: Served, receipts:
     assert str(director.show(key).fields["Paid on"]) == "2026-11-17"
 
 
+def test_what_was_typed_is_shown_when_the_form_has_left(stage: Served, receipts: str, page: Page) -> None:
+    director = stage.room.stations.admitted("Director")
+    key = director.create("RECEIPT", {"Said": "first"})
+    page.goto(f"{receipts}/forms/{key}")
+    page.get_by_label("Sum:").fill("7")
+    director.ship(key, "Ben")
+    page.goto(f"{receipts}/forms/{key}")
+    expect(page.get_by_role("alert")).to_contain_text("It is in the mailbox of Ben now.")
+    expect(page.locator("[data-draft-gone]")).to_contain_text("Sum7")
+    director.take_back([key])
+    page.reload()
+    expect(page.get_by_label("Sum:")).to_have_value("7")
+    page.get_by_role("button", name="Undo changes").click()
+
+
 def test_a_draft_that_is_saved_already_is_forgotten(stage: Served, receipts: str, page: Page) -> None:
     director = stage.room.stations.admitted("Director")
     key = director.create("RECEIPT", {"Said": "first"})

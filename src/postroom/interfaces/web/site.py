@@ -220,6 +220,8 @@ def _refused(visit: Visit, error: PostroomError, is_action: bool) -> tuple[int, 
             if visit.page.right is not None:
                 visit.require(visit.page.right, visit.page.of, visit.names)
             shown = visit.page.show(visit)
+            if isinstance(shown, Again):
+                status, shown = shown.status, shown.context
             if isinstance(shown, Mapping):
                 return status, _drawn(visit, visit.page.template, shown)
         except PostroomError as again:

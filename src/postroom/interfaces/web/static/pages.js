@@ -212,6 +212,16 @@
       location.replace(location.pathname + location.search);  // what was sent is not sent again
     }));
   }
+  // of a form that has left, what was typed is shown, to be copied
+  const gone = $("[data-draft-gone][hidden]");
+  const typed = gone && JSON.parse(localStorage.getItem(`postroom-draft ${$(".user").textContent} ${location.pathname}`) || "null");
+  if (typed) {
+    for (const [field, text] of Object.entries(typed.values)) {
+      const word = (kind, textContent, className) => Object.assign(document.createElement(kind), { textContent, className });
+      $("dl", gone).append(word("dt", field.replace("field:", ""), ""), word("dd", text, "mono break"));
+    }
+    gone.hidden = false;
+  }
   $$("form[data-forget]").forEach((form) => form.addEventListener("submit", () => {
     Object.keys(localStorage).filter((name) => name.startsWith("postroom-draft")).forEach((name) => localStorage.removeItem(name));
   }));

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
-from postroom.errors import FieldRefused, StationUnknown
+from postroom.errors import FieldRefused, MessageElsewhere, StationUnknown
 from postroom.interfaces.web.page import Again, Goto, Page
 from postroom.interfaces.web.rendering import counted, listed
 from postroom.interfaces.web.stations.desk import NO_STATION, no_station, way_back, way_out
+from postroom.interfaces.web.stations.form_gone import gone
 from postroom.interfaces.web.stations.form_grid import (
     Mode,
     first_fields,
@@ -30,8 +31,12 @@ from postroom.stations.queries.images import Image
 PATH = "/desk/{station}/forms/{key}"
 
 
-def show(visit: Visit) -> Mapping[str, Any]:
-    return _context(visit, visit.station.show(visit.names["key"]), None, {})
+def show(visit: Visit) -> Mapping[str, Any] | Again:
+    try:
+        image = visit.station.show(visit.names["key"])
+    except MessageElsewhere:  # shipped, perhaps by someone else
+        return gone(visit)
+    return _context(visit, image, None, {})
 
 
 def _context(
@@ -128,13 +133,19 @@ def ship(visit: Visit) -> Goto | Again:
     """Ship a form as it is saved."""
     to = visit.form.get("to", "").strip()
     if not to:
-        return Again({**show(visit), "wrong_to": NO_STATION}, 400)
+        return _ship_to(visit, NO_STATION, 400)
     try:
         (shipped,) = visit.station.ship(visit.names["key"], to)
     except StationUnknown as unknown:
-        return Again({**show(visit), "wrong_to": no_station(unknown)}, 404)
+        return _ship_to(visit, no_station(unknown), 404)
     how = f"Shipped {shipped.key} to {to}." if shipped.delivered else f"{shipped.key} is on its way to {to}."
     return Goto(visit.address("/desk/{station}", visit.names), how, way_back(visit, [shipped]))
+
+
+def _ship_to(visit: Visit, wrong: str, status: int) -> Again:
+    """The page again, with what is wrong about the station."""
+    shown = show(visit)
+    return shown if isinstance(shown, Again) else Again({**shown, "wrong_to": wrong}, status)
 
 
 def add_to_dossier(visit: Visit) -> Goto:
