@@ -156,6 +156,8 @@ def test_a_condition_that_is_typed_is_not_asked_yet(stage: Served, page: Page) -
     expect(changed).to_be_hidden()
     page.get_by_role("radio", name="Everywhere").check()
     expect(changed).to_be_visible()
+    page.get_by_label("Stations, with commas between").fill("Ben")
+    expect(page.get_by_role("radio", name="Some stations")).to_be_checked()  # to fill the box is to mean it
 
 
 #: The box of a blank, and whether it shows all that is in it.

@@ -141,7 +141,9 @@
   });
 
   // --- a query that was changed is not the one that was asked ---
-  $$("form[data-asks]").forEach((form) => form.addEventListener("input", () => {
+  $$("form[data-asks]").forEach((form) => form.addEventListener("input", (event) => {
+    const meant = { some: "stations", number: "as-of" }[event.target.name];  // to fill a box is to mean it
+    if (meant && event.target.value) form.elements.scope.value = meant;
     const isChanged = [...form.elements].some((each) => /^(radio|checkbox)$/.test(each.type) ? each.checked !== each.defaultChecked : each.value !== (each.defaultValue ?? each.value));
     $("[data-says-changed]", form).hidden = !isChanged;
   }));
