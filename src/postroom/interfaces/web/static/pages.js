@@ -271,8 +271,8 @@
     const field = event.target, form = field.form;
     if (!form || !field.matches("input:not([type=submit], [type=button])")) return;
     const own = plain(field.closest(".pair"))[0], first = $("button:not([type=button])", form);
-    const isTick = field.matches("[type=checkbox], [type=radio]"), isSafe = first && first.matches(":not(.danger)") && !first.closest("details.sure");
-    if (!own && isSafe && (!isTick || first.matches(".main"))) return;
+    const isTick = field.matches("[type=checkbox], [type=radio]"), isSafe = !first || (!first.matches(".danger") && !first.closest("details.sure"));
+    if (!own && isSafe && (!isTick || !first || first.matches(".main"))) return;
     event.preventDefault();
     own?.click();
   };
