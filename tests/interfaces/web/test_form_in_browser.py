@@ -216,6 +216,19 @@ def test_a_form_is_printed_and_nothing_else(stage: Served, receipts: str, page: 
     assert page.evaluate("prints") == 1
 
 
+def test_a_long_text_has_the_whole_width_in_print(stage: Served, receipts: str, page: Page) -> None:
+    """Two thousand characters took four sheets of paper in a narrow column."""
+    director = stage.room.stations.admitted("Director")
+    page.emulate_media(media="print")
+    for text, share in (("short", 0.5), ("a long text, " * 150, 1)):
+        key = director.create("RECEIPT", {"Said": text})
+        page.goto(f"{receipts}/forms/{key}")
+        said, line = (page.locator(f".paper {name}").last.bounding_box() for name in (".row .typed", ".row"))
+        assert said is not None
+        assert line is not None
+        assert (said["width"] > line["width"] * 0.95) == (share == 1)
+
+
 def test_a_form_is_not_shipped_before_its_draft_is_saved(stage: Served, receipts: str, page: Page) -> None:
     """Also if the draft was written before, and is brought back with the page."""
     key = stage.room.stations.admitted("Director").create("RECEIPT", {"Said": "draft"})
