@@ -172,10 +172,10 @@ def operators_sights(room: Postroom) -> list[Sight]:
     works = {"What is sent instead, xml": "<ask><count>4</count></ask>"}
     arc = {"New arc": "few", "from": "Crossings", "to": "Full", "Pattern": "[cars"}
     return [
-        Sight("overview", "/overview", "is on hold (full)"),
+        Sight("overview", "/overview", "is on hold, and"),
         Sight("overview-doctor", "/overview?doctor=1", "The doctor says"),
         Sight("queue", "/queues/pumps", "pump 5"),
-        Sight("queue-held", "/queues/CLAIMS/NORTH", "full"),
+        Sight("queue-held", "/queues/CLAIMS/NORTH", "on hold"),
         Sight("queue-searched", "/queues/orders?text=order", "messages were looked at"),
         Sight("message", f"/messages/{order.key}", "Properties"),
         Sight("message-error", f"/messages/{failed.key}", "description"),

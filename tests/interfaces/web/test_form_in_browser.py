@@ -96,6 +96,39 @@ def test_ctrl_enter_presses_the_only_button_of_a_small_form(receipts: str, page:
     expect(page.get_by_text("Put 1 form into more.")).to_be_visible()
 
 
+def test_enter_presses_the_button_of_its_own_line(stage: Served, receipts: str, page: Page) -> None:
+    """In the box of the dossier it shipped the form, if a station was left in the box above."""
+    director = stage.room.stations.admitted("Director")
+    key = director.create("RECEIPT", {"Said": "filed"})
+    page.goto(receipts)
+    box = page.get_by_role("checkbox", name=f"Choose {key}")
+    box.check()
+    page.get_by_label("Ship the chosen to").fill("Ben")
+    box.press("Enter")
+    page.get_by_label("or put them into").fill("filed")
+    page.get_by_label("or put them into").press("Enter")
+    expect(page.get_by_text("Put 1 form into filed.")).to_be_visible()
+    assert director.show(key).key == key
+    page.get_by_role("checkbox", name=f"Choose {key}").check()
+    page.get_by_label("or put them into").fill("filed")
+    page.get_by_label("Ship the chosen to").fill("Ben")
+    page.get_by_label("Ship the chosen to").press("Enter")
+    expect(page.get_by_text("Shipped 1 form to Ben.")).to_be_visible()
+
+
+def test_enter_holds_no_queue(stage: Served, page: Page) -> None:
+    """A button of danger is pressed by itself."""
+    stage.room.queues.create("careful", password="lamp1")
+    stage.room.access.grant("clerk", "manage", "careful")
+    page.goto(f"{stage.url}/web/queues/careful")
+    page.get_by_label("Password of the").fill("lamp1")
+    page.get_by_label("Password of the").press("Enter")
+    page.get_by_label("Property", exact=True).fill("a")
+    page.get_by_label("Property", exact=True).press("Enter")
+    page.wait_for_url("**property=a**")
+    expect(page.locator("#state")).to_contain_text("open")
+
+
 def test_what_was_refused_stays_and_says_why_at_its_field(receipts: str, page: Page) -> None:
     page.goto(f"{receipts}/new/RECEIPT")
     page.get_by_label("Said:").fill("thanks")
@@ -123,6 +156,8 @@ def test_a_condition_that_is_typed_is_not_asked_yet(stage: Served, page: Page) -
     expect(changed).to_be_hidden()
     page.get_by_role("radio", name="Everywhere").check()
     expect(changed).to_be_visible()
+    page.get_by_label("Stations, with commas between").fill("Ben")
+    expect(page.get_by_role("radio", name="Some stations")).to_be_checked()  # to fill the box is to mean it
 
 
 #: The box of a blank, and whether it shows all that is in it.
@@ -181,6 +216,19 @@ def test_a_form_is_printed_and_nothing_else(stage: Served, receipts: str, page: 
     assert page.evaluate("prints") == 1
 
 
+def test_a_long_text_has_the_whole_width_in_print(stage: Served, receipts: str, page: Page) -> None:
+    """Two thousand characters took four sheets of paper in a narrow column."""
+    director = stage.room.stations.admitted("Director")
+    page.emulate_media(media="print")
+    for text, share in (("short", 0.5), ("a long text, " * 150, 1)):
+        key = director.create("RECEIPT", {"Said": text})
+        page.goto(f"{receipts}/forms/{key}")
+        said, line = (page.locator(f".paper {name}").last.bounding_box() for name in (".row .typed", ".row"))
+        assert said is not None
+        assert line is not None
+        assert (said["width"] > line["width"] * 0.95) == (share == 1)
+
+
 def test_a_form_is_not_shipped_before_its_draft_is_saved(stage: Served, receipts: str, page: Page) -> None:
     """Also if the draft was written before, and is brought back with the page."""
     key = stage.room.stations.admitted("Director").create("RECEIPT", {"Said": "draft"})
@@ -232,13 +280,103 @@ def test_a_draft_has_all_that_was_written_also_after_an_error_and_after_a_save(r
     expect(page.get_by_label("Said:")).to_have_value("all of it")
     expect(page.get_by_label("Sum:")).to_have_value("7")
     page.get_by_role("button", name="Create").click()
-    page.wait_for_url("**saved=1")
+    page.wait_for_url("**/forms/*")
     page.get_by_label("Sum:").fill("8")
     page.reload()
     expect(page.get_by_label("Sum:")).to_have_value("8")
     expect(page.get_by_role("button", name="Ship")).to_be_disabled()
     page.get_by_role("button", name="Undo changes").click()
     expect(page.get_by_label("Sum:")).to_have_value("7")
+
+
+def test_a_draft_outlives_a_session_that_ends_on_a_page_that_was_just_saved(
+    stage: Served, engine: Chromium, receipts: str
+) -> None:
+    """The address once told the browser after each sign-in that all was saved."""
+    stage.room.access.grant("Director", "work", "Director")
+    with person(engine, stage.url, "Director") as page:
+        page.get_by_role("navigation").get_by_role("link", name="New form").click()
+        page.get_by_role("link", name="Fill in RECEIPT").click()
+        page.get_by_label("Said:").fill("one")
+        page.get_by_role("button", name="Create").click()
+        page.wait_for_url("**/forms/*")
+        page.get_by_label("Sum:").fill("2")
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_text("Saved 1 field.")).to_be_visible()
+        page.get_by_label("Sum:").fill("3")
+        stage.room.access.end_sessions("Director")
+        page.get_by_role("button", name="Save").click()
+        page.get_by_label("Name").fill("Director")
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_label("Sum:")).to_have_value("3")
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_text("Saved 1 field.")).to_be_visible()
+        expect(page.locator("[data-draft-said]")).to_be_empty()
+
+
+def test_an_address_that_says_saved_takes_no_draft_away(stage: Served, receipts: str, page: Page) -> None:
+    director = stage.room.stations.admitted("Director")
+    one, other = (director.create("RECEIPT", {"Said": "as it was"}) for _ in range(2))
+    page.goto(f"{receipts}/forms/{one}?saved=1")
+    page.get_by_label("Sum:").fill("7")
+    page.evaluate("document.querySelector('form[data-draft]').dispatchEvent(new Event('submit'))")  # no answer came
+    page.goto(f"{receipts}/forms/{other}?saved=1")
+    page.goto(f"{receipts}/forms/{one}?saved=1")
+    expect(page.get_by_label("Sum:")).to_have_value("7")
+    page.get_by_role("button", name="Undo changes").click()
+
+
+def test_a_draft_stays_when_someone_else_saves_the_form(stage: Served, receipts: str, page: Page) -> None:
+    """What one typed stays, what another wrote is seen, and both where both wrote in one field."""
+    director = stage.room.stations.admitted("Director")
+    key = director.create("RECEIPT", {"Said": "first", "Sum": 1})
+    page.goto(f"{receipts}/forms/{key}")
+    page.get_by_label("Sum:").fill("7")
+    page.get_by_label("Nr:").fill("12")
+    director.modify(key, {"Sum": 5, "Paid on": "2026-11-17"})
+    page.goto(f"{receipts}/forms/{key}")
+    expect(page.get_by_role("alert")).to_contain_text("Someone has written on this form since you began to")
+    expect(page.get_by_label("Sum:")).to_have_value("7")
+    expect(page.get_by_label("Sum:")).to_have_accessible_description("It says now: 5")
+    expect(page.get_by_label("Nr:")).to_have_value("12")
+    expect(page.get_by_label("Paid on:")).to_have_value("2026-11-17")
+    expect(page.locator(".now")).to_have_count(1)
+    page.get_by_label("Nr:").fill("13")
+    page.reload()  # and it is said until it is saved
+    expect(page.locator(".now")).to_have_text("It says now: 5")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Saved 2 fields.")).to_be_visible()
+    expect(page.get_by_role("alert")).to_be_hidden()
+    page.reload()
+    expect(page.locator("[data-draft-said]")).to_be_empty()
+    assert str(director.show(key).fields["Paid on"]) == "2026-11-17"
+
+
+def test_what_was_typed_is_shown_when_the_form_has_left(stage: Served, receipts: str, page: Page) -> None:
+    director = stage.room.stations.admitted("Director")
+    key = director.create("RECEIPT", {"Said": "first"})
+    page.goto(f"{receipts}/forms/{key}")
+    page.get_by_label("Sum:").fill("7")
+    director.ship(key, "Ben")
+    page.goto(f"{receipts}/forms/{key}")
+    expect(page.get_by_role("alert")).to_contain_text("It is in the mailbox of Ben now.")
+    expect(page.locator("[data-draft-gone]")).to_contain_text("Sum7")
+    director.take_back([key])
+    page.reload()
+    expect(page.get_by_label("Sum:")).to_have_value("7")
+    page.get_by_role("button", name="Undo changes").click()
+
+
+def test_a_draft_that_is_saved_already_is_forgotten(stage: Served, receipts: str, page: Page) -> None:
+    director = stage.room.stations.admitted("Director")
+    key = director.create("RECEIPT", {"Said": "first"})
+    page.goto(f"{receipts}/forms/{key}")
+    page.get_by_label("Sum:").fill("7")
+    director.modify(key, {"Sum": 7})  # as the answer to one's own save may have been lost
+    page.goto(f"{receipts}/forms/{key}")
+    expect(page.get_by_role("alert")).to_be_hidden()
+    expect(page.get_by_role("button", name="Ship")).to_be_enabled()
 
 
 def test_errors_stand_below_their_line_and_stretch_nothing(receipts: str, page: Page) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from postroom.interfaces.web import wording
 from postroom.limits import NAMES_SHOWN
 
 _HERE = Path(__file__).parent
@@ -123,6 +124,18 @@ def age_step(since: float) -> int:
     return next((step for step, most in enumerate((60, 3600, 86_400, 604_800), 1) if since < most), 5)
 
 
+_HOLDS = {"full": "on hold", "input only": "takes no input", "output only": "gives nothing out"}
+
+
+def hold_words(hold: str) -> str:
+    """How a hold is said on pages; other words stay.
+
+    >>> hold_words("full"), hold_words("input only"), hold_words("1 of 3 held")
+    ('on hold', 'takes no input', '1 of 3 held')
+    """
+    return _HOLDS.get(hold, hold)
+
+
 def key_parts(key: str) -> tuple[str, str]:
     """The block of a key, which is shown faint, and its tail."""
     block, dot, tail = key.partition(".")
@@ -149,6 +162,9 @@ def _environment() -> Environment:
         "age": age,
         "age_step": age_step,
         "key_parts": key_parts,
+        "hold_words": hold_words,
+        "told": wording.told,
+        "advice": wording.advice,
     }
     made.filters["in_marks"] = lambda name, marks: marks.get(name)
     made.globals |= {"seconds": seconds}

@@ -182,7 +182,14 @@ def _routed(path: str) -> tuple[Page[Visit], dict[str, str]]:
         match = page.pattern.fullmatch(path)
         if match is not None:
             return page, match.groupdict()
-    raise ResourceUnknown(method="GET", path=path[:200])
+    return _NOWHERE, {"path": path.removeprefix("/")}
+
+
+def _no_page(visit: Visit) -> Mapping[str, Any]:
+    raise ResourceUnknown(method="GET", path=f"/{visit.names['path'][:200]}")
+
+
+_NOWHERE = Page("/{path...}", "error.html", _no_page)  # what is at no address of a page
 
 
 def _made(visit: Visit, is_action: bool) -> tuple[int, bytes | Goto | File]:
@@ -220,6 +227,8 @@ def _refused(visit: Visit, error: PostroomError, is_action: bool) -> tuple[int, 
             if visit.page.right is not None:
                 visit.require(visit.page.right, visit.page.of, visit.names)
             shown = visit.page.show(visit)
+            if isinstance(shown, Again):
+                status, shown = shown.status, shown.context
             if isinstance(shown, Mapping):
                 return status, _drawn(visit, visit.page.template, shown)
         except PostroomError as again:

@@ -17,6 +17,7 @@ from postroom.interfaces.web import sessions
 from postroom.interfaces.web.addresses import ROOT, address, pairs
 from postroom.interfaces.web.asking import Asking, Askings
 from postroom.interfaces.web.page import Notice, Page, Undo
+from postroom.interfaces.web.wording import told
 from postroom.limits import DESK_ROWS, UNDO_LOOKS_MAX
 from postroom.model.message import Message
 from postroom.model.progress import OnProgress
@@ -130,7 +131,7 @@ class Visit:
         if self.problem is None or self.form.get("do") not in actions:
             return {}, Faults()
         named = {*self.form} & {str(self.problem.facts.get(word)) for word in ("name", "where", "argument", "field")}
-        why = str(self.problem.facts.get("why", self.problem))
+        why = str(self.problem.facts.get("why") or told(self.problem))
         return self.form, Faults(dict.fromkeys(named, f"{why[:1].upper()}{why[1:]}."))
 
     def number(self, name: str, usual: int, most: int, label: str | None = None) -> int:

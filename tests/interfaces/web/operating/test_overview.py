@@ -69,7 +69,7 @@ def test_the_overview_shows_what_waits_and_where(shop: Served, operator: Browser
     room.send(("CLAIMS", "NORTH"), "one")
     room.queues.disable("CLAIMS", password="CLAIMS")
     text = operator.get("/overview").text
-    for said in ("errors has 1 error message.", "is on hold (full)", "NORTH", "2 of 2 held", "postroom-errors"):
+    for said in ("errors has 1 error message.", "is on hold, and", "NORTH", "2 of 2 held", "postroom-errors"):
         assert said in text
     held = operator.get("/overview?show=held").text
     assert "NORTH" in held

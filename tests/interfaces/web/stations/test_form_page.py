@@ -63,6 +63,46 @@ def test_what_someone_else_has_written_meanwhile_is_not_overwritten(office: Serv
     assert "Saved 1 field." in clerk.post(path, do="save", seen=seen(found.text), **{"field:State": "mine"}).text
 
 
+def shown(text: str) -> dict[str, str]:
+    """What a browser sends back of a page, but for the texts in its blanks."""
+    return dict(re.findall(r'type="hidden" name="((?:was:[^"]*)|seen)" value="(\w+)"', text))
+
+
+def test_a_field_that_only_another_has_written_is_not_written_back(office: Served, clerk: Browser) -> None:
+    """It was once: who saved again after the warning wrote the old text of every field."""
+    key = make(office, Loss="L0", State="S0")
+    path = f"/desk/Ann/forms/{key}"
+    text = clerk.get(path).text
+    ann = office.room.stations.admitted("Ann")
+    ann.modify(key, {"Loss": "L1"})
+    mine = {"field:Loss": "L0", "field:State": "S1", "field:Amount": "", "field:Remarks": ""}
+    found = clerk.post(path, do="save", **mine, **shown(text))
+    assert found.status_code == 409
+    assert "L0" not in found.text
+    assert "\nL1</textarea>" in found.text
+    assert "\nS1</textarea>" in found.text
+    assert 'class="now"' not in found.text  # nobody else has written there
+    again = clerk.post(path, do="save", **{**mine, "field:Loss": "L1"}, **shown(found.text))
+    assert "Saved 1 field." in again.text
+    assert {"Loss": "L1", "State": "S1"}.items() <= ann.show(key).fields.items()
+
+
+def test_what_another_wrote_in_the_same_field_stands_below_ones_own(office: Served, clerk: Browser) -> None:
+    key = make(office, State="S0")
+    path = f"/desk/Ann/forms/{key}"
+    text = clerk.get(path).text
+    ann = office.room.stations.admitted("Ann")
+    ann.modify(key, {"State": "theirs", "Region": "north"})
+    mine = {"field:State": "mine", "field:Region": "south"}
+    found = clerk.post(path, do="save", **mine, **shown(text))
+    assert found.status_code == 409
+    assert "\nmine</textarea>" in found.text
+    assert "It says now: <span>theirs</span>" in found.text
+    assert re.search(r'data-was="theirs" aria-describedby="[^"]+-now"', found.text)
+    assert "Region was entered meanwhile, and is fixed. You wrote: <span>south</span>" in found.text
+    assert ann.show(key).fields["State"] == "theirs"
+
+
 def test_fixed_and_automatic_fields_cannot_be_written_past_the_page(office: Served, clerk: Browser) -> None:
     key = make(office, Region="north")
     path = f"/desk/Ann/forms/{key}"

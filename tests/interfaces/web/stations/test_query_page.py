@@ -229,3 +229,23 @@ def test_a_saved_table_is_opened_from_the_page_that_lists_it(office: Served, cle
     refused = clerk.get(f"{QUERY}?find=1&scope=as-of&number=nothing")
     assert refused.status_code == 400
     assert "local560" in refused.text
+
+
+def test_a_box_of_stations_that_is_filled_is_meant_or_refused(office: Served, clerk: Browser) -> None:
+    """It was left out without a word when another place was chosen."""
+    refused = found(clerk, "field:No=555&scope=local&some=Ben")
+    assert refused.status_code == 400
+    assert "“Stations, with commas between” is filled in: choose “Some stations”, or empty it." in refused.text
+    assert 'value="Ben" aria-invalid="true" aria-describedby="some-error"' in refused.text
+    empty = found(clerk, "field:No=555&scope=stations&some=+,+")
+    assert empty.status_code == 400
+    assert "Say which stations, with commas between." in empty.text
+    assert "is not local" not in empty.text
+
+
+def test_the_name_of_a_table_is_refused_at_its_field(office: Served, clerk: Browser) -> None:
+    refused = clerk.post(f"{QUERY}?find=1&scope=local", do="keep", into="my table 1")
+    assert refused.status_code == 400
+    assert 'value="my table 1" required autocomplete="off" aria-invalid="true"' in refused.text
+    assert "A name has letters, digits and _, and no blanks.</span>" in refused.text
+    assert "--help" not in refused.text

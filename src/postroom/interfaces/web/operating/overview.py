@@ -14,7 +14,7 @@ from postroom.diagnosis.finding import Finding
 from postroom.interfaces.web.operating.history import Counts, history_of
 from postroom.interfaces.web.operating.sparkline import Sparkline, sparkline
 from postroom.interfaces.web.page import Page
-from postroom.interfaces.web.rendering import counted
+from postroom.interfaces.web.rendering import counted, hold_words
 from postroom.interfaces.web.visit import Visit
 from postroom.limits import DESK_ROWS, FINDINGS_KEPT_SECONDS
 from postroom.model.message import Message
@@ -224,7 +224,8 @@ def _stopped(visit: Visit, seen: Overview) -> Iterator[tuple[str, str, str, str 
     for queue in seen.queues:
         if queue.hold:
             wait = f"{counted(queue.waiting, 'message')} {'waits' if queue.waiting == 1 else 'wait'}"
-            what = f"{queue.path or queue.name} is on hold ({queue.hold}), and {wait} in it."
+            how = hold_words(queue.hold).replace("on hold", "is on hold")
+            what = f"{queue.path or queue.name} {how}, and {wait} in it."
             yield "held", "warning", what, visit.address("/queues/{queue}", {"queue": queue.name}), "Open"
     for participant in seen.in_doubt:
         yield "doubt", "warning", f"In doubt: {participant}.", visit.address("/spheres"), "Look"

@@ -48,6 +48,7 @@ def show(visit: Visit) -> Mapping[str, Any]:
         "counts": counts,
         "waiting": sum(counted.unprocessed for counted in counts),
         "kept": sum(counted.processed for counted in counts),
+        "is_queue": [counted.queue for counted in counts] == [queue],
         "held": sorted({counted.hold.label for counted in counts if counted.hold.label}),
         "rows": [_row(message) for message in rows.messages],
         "looked": rows.looked,

@@ -141,44 +141,88 @@
   });
 
   // --- a query that was changed is not the one that was asked ---
-  $$("form[data-asks]").forEach((form) => form.addEventListener("input", () => {
+  $$("form[data-asks]").forEach((form) => form.addEventListener("input", (event) => {
+    const meant = { some: "stations", number: "as-of" }[event.target.name];  // to fill a box is to mean it
+    if (meant && event.target.value) form.elements.scope.value = meant;
     const isChanged = [...form.elements].some((each) => /^(radio|checkbox)$/.test(each.type) ? each.checked !== each.defaultChecked : each.value !== (each.defaultValue ?? each.value));
     $("[data-says-changed]", form).hidden = !isChanged;
   }));
 
   // --- drafts: what is typed is kept here until it is saved ---
   const drafted = $("form[data-draft]");
+  const now = (field, text) => {  // below its line: what someone else has written there
+    const told = Object.assign(document.createElement("p"), { className: "now", id: `${field.id}-now`, textContent: "It says now: " });
+    told.append(Object.assign(document.createElement("span"), { textContent: text || "(nothing)" }));
+    field.closest(".row").append(told);
+    field.setAttribute("aria-describedby", told.id);
+  };
   if (drafted) {
     const name = `postroom-draft ${$(".user").textContent} ${location.pathname}`, note = $("[data-draft-said]");
     const fields = () => $$("[data-field]", drafted), state = drafted.dataset.draft, seen = drafted.dataset.seen;
-    const first = Object.fromEntries(fields().map((field) => [field.name, field.value]));
+    const first = Object.fromEntries(fields().map((field) => [field.name, field.dataset.was ?? field.value]));
     const tell = (time) => {
       if (note) note.textContent = time ? `draft kept at ${time}` : "";
       $$("[data-needs-saved]").forEach((button) => { button.disabled = Boolean(time); });
       $$("[data-says-unsaved]").forEach((why) => { why.hidden = !time; });
     };
-    // What was sent is kept until a page says that it is saved: a session may have ended meanwhile.
-    const sent = sessionStorage.getItem("postroom-sent");
-    sessionStorage.removeItem("postroom-sent");
-    if (sent && state === "saved") localStorage.removeItem(sent);
-    const kept = JSON.parse(localStorage.getItem(name) || "null"), isAnswer = state === "sent" && kept;
-    const before = isAnswer ? kept.values : {};  // the page has it, and what is wrong with it
-    if (isAnswer) localStorage.setItem(name, JSON.stringify({ ...kept, seen }));
-    else if (kept && kept.seen === seen) fields().forEach((field) => { if (field.name in kept.values) field.value = kept.values[field.name]; });
-    if (kept && (isAnswer || kept.seen === seen)) tell(kept.time);
+    // What was sent is kept until a page says that just this is saved: a session may have ended meanwhile.
+    const sent = JSON.parse(sessionStorage.getItem("postroom-saving") || "null");
+    sessionStorage.removeItem("postroom-saving");
+    if (state === "saved") {
+      if (sent && sent.seen === drafted.dataset.saved) localStorage.removeItem(sent.name);
+      const here = new URL(location.href);  // opened again, the address does not say so any more
+      here.searchParams.delete("saved");
+      history.replaceState(history.state, "", here);
+    }
+    let kept = JSON.parse(localStorage.getItem(name) || "null");
+    if (kept && state !== "sent" && kept.seen !== seen && Object.entries(kept.values).every(([field, text]) => first[field] === text)) {
+      kept = null;  // all of it is saved
+      localStorage.removeItem(name);
+    }
+    if (kept && state === "sent") {  // the page has it, and what is wrong with it
+      kept = { ...kept, seen, was: first };
+      localStorage.setItem(name, JSON.stringify(kept));
+      tell(kept.time);
+    } else if (kept) {
+      const said = $("[data-says-meanwhile]"), was = kept.was || {}, lost = [];
+      for (const [sentAs, text] of Object.entries(kept.values)) {
+        const field = fields().find((each) => each.name === sentAs);
+        if (!field) { lost.push(`${sentAs.replace("field:", "")}: ${text}`); continue; }
+        if (kept.seen !== seen && first[sentAs] !== was[sentAs] && first[sentAs] !== text) now(field, first[sentAs]);
+        field.value = text;
+      }
+      if (said && kept.seen !== seen) {
+        said.hidden = false;
+        if (lost.length) $("span", said).textContent = `These were entered meanwhile, and are fixed; you wrote: ${lost.join("; ")}`;
+      }
+      tell(kept.time);
+    }
     drafted.addEventListener("input", () => {
-      const written = fields().filter((field) => field.value !== first[field.name] || field.name in before);
+      const written = fields().filter((field) => field.value !== first[field.name]);
       const values = Object.fromEntries(written.map((field) => [field.name, field.value]));
       const time = new Date().toTimeString().slice(0, 5);
-      if (written.length) localStorage.setItem(name, JSON.stringify({ seen, values, time }));
+      // what it is based on stays as it was when each field was begun, so that a change by others is seen
+      const was = Object.fromEntries(written.map((field) => [field.name, kept?.was?.[field.name] ?? first[field.name]]));
+      kept = written.length ? { seen: kept?.seen ?? seen, values, was, time } : null;
+      if (kept) localStorage.setItem(name, JSON.stringify(kept));
       else localStorage.removeItem(name);
-      tell(written.length ? time : "");
+      tell(kept ? time : "");
     });
-    drafted.addEventListener("submit", () => sessionStorage.setItem("postroom-sent", name));
+    drafted.addEventListener("submit", () => sessionStorage.setItem("postroom-saving", JSON.stringify({ name, seen })));
     $$("[data-undo]").forEach((button) => button.addEventListener("click", () => {
       localStorage.removeItem(name);
       location.replace(location.pathname + location.search);  // what was sent is not sent again
     }));
+  }
+  // of a form that has left, what was typed is shown, to be copied
+  const gone = $("[data-draft-gone][hidden]");
+  const typed = gone && JSON.parse(localStorage.getItem(`postroom-draft ${$(".user").textContent} ${location.pathname}`) || "null");
+  if (typed) {
+    for (const [field, text] of Object.entries(typed.values)) {
+      const word = (kind, textContent, className) => Object.assign(document.createElement(kind), { textContent, className });
+      $("dl", gone).append(word("dt", field.replace("field:", ""), ""), word("dd", text, "mono break"));
+    }
+    gone.hidden = false;
   }
   $$("form[data-forget]").forEach((form) => form.addEventListener("submit", () => {
     Object.keys(localStorage).filter((name) => name.startsWith("postroom-draft")).forEach((name) => localStorage.removeItem(name));
@@ -222,7 +266,18 @@
     const beside = plain(field.closest(".pair")), all = plain(form);
     return $("button.main", form) || beside[0] || (all.length === 1 ? all[0] : null);
   };
+  // Enter presses the button of the field's own line; none of danger, and from a tick none but the main one
+  const entered = (event) => {
+    const field = event.target, form = field.form;
+    if (!form || !field.matches("input:not([type=submit], [type=button])")) return;
+    const own = plain(field.closest(".pair"))[0], first = $("button:not([type=button])", form);
+    const isTick = field.matches("[type=checkbox], [type=radio]"), isSafe = !first || (!first.matches(".danger") && !first.closest("details.sure"));
+    if (!own && isSafe && (!isTick || !first || first.matches(".main"))) return;
+    event.preventDefault();
+    own?.click();
+  };
   document.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.ctrlKey && !event.metaKey && !event.isComposing) { entered(event); return; }
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
       const form = event.target.closest("form");
       const main = form ? sends(form, event.target) : $("[data-ctrl-enter]");  // the one that says so, wherever the focus is

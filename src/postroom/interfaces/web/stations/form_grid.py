@@ -67,6 +67,9 @@ class Cell:
     error: str | None = None
     is_changed: bool = False
     sent: str = ""  # the name under which a browser sends it
+    stored: str | None = None  # what is saved, if the blank has another text
+    now: str | None = None  # what someone else has written there meanwhile
+    lost: str | None = None  # what the user wrote, if the blank is fixed now
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,11 @@ class Row:
     @property
     def errors(self) -> list[Cell]:
         return [cell for cell in self.cells if cell.error]
+
+    @property
+    def overtaken(self) -> list[Cell]:
+        """Cells that two have written in."""
+        return [cell for cell in self.cells if cell.now is not None or cell.lost is not None]
 
 
 @dataclass(frozen=True)
@@ -109,9 +117,13 @@ def grid(
     fixed: Collection[str] = (),
     prefix: str = "f",
     group: str = "",
+    stored: Mapping[str, str] | None = None,
+    now: Mapping[str, str] | None = None,
+    lost: Mapping[str, str] | None = None,
 ) -> Grid:
     """``texts`` are the contents of the blanks; ``fixed`` are fields that can no longer be changed.
 
+    ``stored`` is what is saved, ``now`` what others have written, ``lost`` what was written into fields that are fixed.
     ``group`` is a prefix of field names, for several grids in one form.
     """
     changed = changed_by or {}
@@ -141,12 +153,19 @@ def grid(
                     (errors or {}).get(blank.name),
                     blank.name in changed,
                     f"{group}{PREFIX}{blank.name}",
+                    None if stored is None else _other(stored.get(blank.name, ""), texts.get(blank.name, "")),
+                    (now or {}).get(blank.name) if way == "write" else None,
+                    _other((lost or {}).get(blank.name), texts.get(blank.name, "")) if way == "fixed" else None,
                 )
             )
             at = blank.start + blank.width
         rows.append(Row(tuple(cells), line.drawn[at:].rstrip()))
     columns = max((len(line.drawn) for line in form.lines), default=1)
     return Grid(form.name, version, str(mode), min(columns + 2, FORM_COLUMNS_MAX), tuple(rows), changed)
+
+
+def _other(text: str | None, shown: str) -> str | None:
+    return None if text == shown else text
 
 
 def _way(field: FormField, mode: Mode, is_fixed: bool) -> str:

@@ -30,7 +30,8 @@ def show(visit: Visit) -> Mapping[str, Any]:
 
 def _context(visit: Visit, texts: Mapping[str, str], errors: Mapping[str, str]) -> dict[str, Any]:
     edition = visit.room.stations.form(visit.names["type"])
-    drawn = grid(edition.form, Mode.CREATE, texts, version=edition.version, errors=errors)
+    begun = sent_texts(list(visit.query.items()))
+    drawn = grid(edition.form, Mode.CREATE, texts, version=edition.version, errors=errors, stored=begun)
     return {
         "station": visit.names["station"],
         "type": edition.form.name,
@@ -51,7 +52,8 @@ def create(visit: Visit) -> Goto | Again:
             filled = {name: value for name, value in values.items() if value is not None}
             key = visit.station.create(form.name, filled)
             return Goto(
-                visit.address("/desk/{station}/forms/{key}", {**visit.names, "key": key}, saved=1), f"Created {key}."
+                visit.address("/desk/{station}/forms/{key}", {**visit.names, "key": key}, saved="new"),
+                f"Created {key}.",
             )
         except FieldRefused as refusal:
             errors = {str(refusal.facts["field"]): str(refusal)}

@@ -36,6 +36,10 @@ SCOPES = {
 READING = ("local", "as-of")  # nothing is noted by these
 FORMATS = {"csv": "text/csv; charset=utf-8", "json": "application/json", "parquet": "application/vnd.apache.parquet"}
 FINDING = {"find": "1", "count": "count"}  # buttons, and what the address says of them
+_BOXES = {  # of a scope: its box, and what is to stand there
+    "stations": ("Stations, with commas between", "which stations, with commas between"),
+    "as-of": ("Number of the query", "the number of a query, or the table it was saved as"),
+}
 _WORDS = {"=": "is", "<>": "other than", "<": "below", "<=": "at most", ">": "above", ">=": "at least", "~": "like"}
 
 
@@ -54,7 +58,8 @@ def show(visit: Visit) -> Mapping[str, Any] | Again | Goto:
         return _context(visit, _find(visit) is not None)
     except (StationUnknown, ArgumentInvalid, EntryInvalid) as error:  # what was written stays, and it stands there
         why = no_station(error) if isinstance(error, StationUnknown) else str(error.facts["why"])
-        return Again({**_unasked(visit), "wrong_where": why}, status_of(type(error)))
+        box = error.facts.get("box") or _given(visit).get("scope", "local")
+        return Again({**_unasked(visit), "wrong_where": why, "wrong_box": box}, status_of(type(error)))
 
 
 def _given(visit: Visit) -> Mapping[str, str]:
@@ -107,6 +112,7 @@ def _context(visit: Visit, is_asked: bool) -> dict[str, Any] | Goto:
         "scopes": SCOPES,
         "scope": _given(visit).get("scope", "local"),
         "wrong_where": None,
+        "wrong_box": None,
         "is_unasked": is_asked and asking is None and not errors,
         "stations": sorted(visit.station.others()),
         "some": _given(visit).get("some", ""),
@@ -152,7 +158,13 @@ def _scope(visit: Visit) -> str:
     scope = fields.get("scope", "local")
     if scope not in SCOPES:
         raise EntryInvalid(where="scope", why=f"one of {', '.join(SCOPES)}")
-    named = {"stations": fields.get("some", ""), "as-of": fields.get("number", "").strip()}
+    named = {"stations": fields.get("some", "").strip(" ,"), "as-of": fields.get("number", "").strip()}
+    for each, (box, what) in _BOXES.items():
+        if scope == each and not named[each]:
+            raise EntryInvalid(where=SCOPES[each], why=f"Say {what}.")
+        if scope != each and named[each]:
+            why = f"“{box}” is filled in: choose “{SCOPES[each]}”, or empty it."
+            raise EntryInvalid(where=SCOPES[each], why=why, box=each)
     return f"{scope}={named[scope]}" if scope in named else scope
 
 
@@ -223,6 +235,8 @@ def _answered(visit: Visit) -> Answer:
 def keep(visit: Visit) -> Goto:
     """Save the result as a temporary table of the station."""
     name, answer = visit.needed("into"), _answered(visit)
+    if not name.isidentifier():
+        raise EntryInvalid(where="Save as table", why="a name has letters, digits and _, and no blanks", name="into")
     visit.station.save_table(name, visit.names["type"], answer)
     return Goto(
         _again(visit, asked=visit.query.get("asked")), f"Saved {counted(len(answer), 'form')} as the table {name}."
