@@ -17,7 +17,7 @@ from postroom import faults
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "postroom"
 FILES = sorted(SOURCE.rglob("*.py"))
-PROSE = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PROSE = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def tree(file: Path) -> ast.Module:

@@ -1,4 +1,4 @@
-"""What is said to words that are no commands: those that people know from elsewhere, and those that are misspelt."""
+"""What is said to words that are no commands: those that people know from elsewhere, misspelt ones, and codes of errors."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 import typer.main
 from tests.interfaces.conftest import Run
 
+from postroom.errors import every_error
 from postroom.interfaces.cli.main import program
 from postroom.interfaces.cli.suggestions import ELSEWHERE
 
@@ -47,6 +48,19 @@ def test_help_is_a_word_too(run: Run) -> None:
     assert run("queue", "help", "create").out == run("queue", "create", "--help").out
     assert run("queue", "help").out == run("queue", "--help").out
     assert run("help", "nonsense").code == 2
+
+
+def test_help_explains_every_error_by_its_code(run: Run) -> None:
+    commands = typer.main.get_command(program()).commands  # type: ignore[attr-defined]
+    for kind in every_error():
+        assert kind.code not in commands
+        told = run("help", kind.code)
+        assert (told.code, told.err) == (0, "")
+        first, happened, advice = told.out.rstrip("\n").split("\n\n")
+        assert first == f"{kind.code}: {kind.template}"
+        assert happened.startswith({"no": "Nothing", "yes": "The change", "unknown": "It cannot"}[kind.happened])
+        assert advice == kind.advice
+    assert run("help", "queue-held", "again").code == run("queue", "help", "queue-held").code == 2
 
 
 def test_queue_list_prints_what_count_prints(run: Run) -> None:

@@ -102,6 +102,7 @@ def postroom(
       postroom load FILE.demaq      a program of rules; see docs/guide/rules.md
       postroom load FILE.flow       a graph that routes events; see docs/guide/flows.md
       postroom load FILE.form       message types, procedures, counters; see docs/guide/stations.md
+      postroom help CODE            what an error means, and what to do
     """
 
 

@@ -1,4 +1,4 @@
-"""Commands known from other systems that people type first, and what to type here."""
+"""What is said to words that are no commands: those that people know from other systems, slips, and codes of errors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from postroom.errors import every_error
 from postroom.model.spelling import close
 
 _COUNTS = "queues and their counts: postroom count"
@@ -51,7 +52,7 @@ ELSEWHERE: dict[str, str] = {
 
 
 class SuggestingGroup(TyperGroup):
-    """A command group with ``help``; for an unknown word it suggests what to type."""
+    """A command group with ``help``, of a command or of an error's code; for an unknown word it suggests what to type."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         word = args[0]
@@ -59,9 +60,10 @@ class SuggestingGroup(TyperGroup):
             return super().resolve_command(ctx, args)
         if word != "help":
             ctx.fail(f"No such command {word!r}{self._hint(ctx, word)}")
-        if args[1:]:
+        told = _error(args[1]) if len(args) == 2 and ctx.parent is None else None
+        if args[1:] and told is None:
             return self.resolve_command(ctx, [*args[1:], "--help"])
-        sys.stdout.write(f"{ctx.get_help()}\n")
+        sys.stdout.write(f"{told or ctx.get_help()}\n")
         raise typer.Exit
 
     def _hint(self, ctx: Any, word: str) -> str:
@@ -71,6 +73,21 @@ class SuggestingGroup(TyperGroup):
             return f"; {known}"
         meant = close(word, self.commands, most=3)
         return f". Did you mean {', '.join(map(repr, meant))}?" if meant else "."
+
+
+_HAPPENED = {
+    "no": "Nothing was changed.",
+    "yes": "The change was made; this is only news of it.",
+    "unknown": "It cannot tell whether anything was changed.",
+}
+
+
+def _error(code: str) -> str | None:
+    """What an error means and what to do about it, if this is a code of one."""
+    for kind in every_error():
+        if kind.code == code:
+            return f"{code}: {kind.template}\n\n{_HAPPENED[kind.happened]}\n\n{kind.advice}"
+    return None
 
 
 def _words(ctx: Any) -> list[str]:
