@@ -1,4 +1,4 @@
-"""What is said to words that are no commands: those that people know from elsewhere, misspelt ones, and codes of errors."""
+"""What is said to words that are no commands: those that people know from elsewhere, slips, and codes of errors."""
 
 from __future__ import annotations
 

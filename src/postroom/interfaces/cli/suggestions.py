@@ -52,7 +52,7 @@ ELSEWHERE: dict[str, str] = {
 
 
 class SuggestingGroup(TyperGroup):
-    """A command group with ``help``, of a command or of an error's code; for an unknown word it suggests what to type."""
+    """A command group with ``help``, also of the code of an error; for an unknown word it suggests what to type."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         word = args[0]
