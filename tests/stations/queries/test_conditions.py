@@ -172,6 +172,6 @@ def test_a_condition_is_shown_as_it_could_be_written() -> None:
 
 @pytest.mark.parametrize("pattern", [f"*{'?' * 1_000}x*", "*a" * 900 + "*x*", f"*{'a' * 1_500}x*"])
 def test_a_pattern_is_looked_for_in_a_long_text_at_once(pattern: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     assert not Condition("~", pattern).holds("a" * 500_000)
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
