@@ -56,6 +56,36 @@ def test_workers_work_on_all_that_waits(q: Postroom) -> None:
     sound(q)
 
 
+@pytest.mark.parametrize("order", ["abc", "cba"])
+def test_workers_that_feed_each_other_are_drained_to_the_end(q: Postroom, order: str) -> None:
+    following = {"a": "b", "b": "c", "c": "q"}
+    for name in following:
+        q.queues.create(name)
+    for name in order:
+
+        @q.worker(name, concurrency=2)
+        def forward(message: LeasedMessage, to: str = following[name]) -> None:
+            sleep(0.01)
+            q.send(to, message.body)
+
+    q.send_many("a", ["x", "y", "z"])
+    assert q.drain().done == 9
+    assert [q.count(name).queues[0].unprocessed for name in "abcq"] == [0, 0, 0, 3]
+    sound(q)
+
+
+def test_a_function_of_any_number_of_arguments_is_given_the_message(q: Postroom) -> None:
+    seen: list[tuple[object, ...]] = []
+
+    @q.worker("q")
+    def handle(*args: object, **kwargs: object) -> None:
+        seen.append(args)
+
+    q.send("q", "x")
+    assert q.drain().done == 1
+    assert [type(given) for (given,) in seen] == [LeasedMessage]
+
+
 def test_many_are_worked_on_at_a_time(q: Postroom) -> None:
     together = threading.Barrier(4, timeout=10)
 

@@ -26,6 +26,7 @@ from postroom.model.body import Format, parse_json
 from postroom.model.message import Message
 from postroom.model.moment import to_iso
 from postroom.model.typed import fitted, types_within
+from postroom.queues.leases.idleness import Idleness
 from postroom.queues.leases.keeping import Keeper
 from postroom.queues.leases.leased import FailedAttempt, LeasedMessage
 from postroom.queues.leases.leasing import Leasing
@@ -150,7 +151,7 @@ class Pool:
         self._stop.set()
 
     def run(self, *, until_idle: bool = False, report: Callable[[Progress], None] | None = None) -> Progress:
-        """Work until stopped; with ``until_idle`` until the queues have nothing to deliver now."""
+        """Work until stopped; with ``until_idle`` until no queue of theirs has anything to deliver now."""
         if not self._workers:
             raise ArgumentInvalid(argument="workers", why="there is none; decorate a function with worker(QUEUE)")
         lanes = [
@@ -165,8 +166,9 @@ class Pool:
         return self.progress
 
     def _work(self, lanes: list[_Lane], until_idle: bool, report: Callable[[Progress], None] | None) -> None:
+        idleness = Idleness(len(lanes)) if until_idle else None
         threads = [
-            threading.Thread(target=lane.run, args=(until_idle,), name=f"worker {n}") for n, lane in enumerate(lanes)
+            threading.Thread(target=lane.run, args=(idleness,), name=f"worker {n}") for n, lane in enumerate(lanes)
         ]
         for thread in threads:
             thread.start()
@@ -217,34 +219,37 @@ class _Lane:
         self._running = 0
         self.error: BaseException | None = None
 
-    def run(self, until_idle: bool) -> None:
+    def run(self, idleness: Idleness | None) -> None:
+        """Work until stopped, or until all who share an ``idleness`` have nothing left."""
         with ThreadPoolExecutor(self._worker.concurrency, thread_name_prefix="postroom-worker") as calls:
             try:
-                while self._turn(calls, until_idle):
+                while self._turn(calls, idleness):
                     pass
             except BaseException as error:  # the thread that waits for this one raises it
                 self.error = error
                 self._stop.set()
                 self._wait_for_calls()
 
-    def _turn(self, calls: ThreadPoolExecutor, until_idle: bool) -> bool:
+    def _turn(self, calls: ThreadPoolExecutor, idleness: Idleness | None) -> bool:
         """End finished leases, and lease as many messages as there is room for; False if there is nothing more to
         do."""
-        self._end_calls()
+        if self._end_calls() and idleness is not None:
+            idleness.ended()
         free = self._worker.concurrency - self._running
         if self._stop.is_set():
             if self._running:
                 self._pause()
             return bool(self._running or self._ended)
-        leased = self._lease(free, until_idle) if free else []
+        turn = 0 if idleness is None else idleness.look()
+        leased = self._lease(free, idleness is not None) if free else []
         for message in leased:
             with self._changed:
                 self._running += 1
                 self._progress.add(running=1)
             calls.submit(self._call, message)
         if not leased:
-            if until_idle and not self._running and not self._ended:
-                return False
+            if idleness is not None and not self._running and not self._ended:
+                return not idleness.found_none(self, turn)
             if self._running:
                 self._pause()
         return True
@@ -281,7 +286,8 @@ class _Lane:
             self._ended.append((message, failure))
             self._changed.notify()
 
-    def _end_calls(self) -> None:
+    def _end_calls(self) -> int:
+        """End the leases of calls that have returned; how many these were."""
         with self._changed:
             ended, self._ended = self._ended, []
         good = [message for message, failure in ended if failure is None and not message.ended]
@@ -294,6 +300,7 @@ class _Lane:
         with self._changed:
             self._running -= len(ended)
             self._progress.add(running=-len(ended))
+        return len(ended)
 
     def _done(self, messages: list[LeasedMessage]) -> None:
         """Acknowledge all in one commit; if a lease was lost, each in its own."""
@@ -358,11 +365,14 @@ def _asked(function: Callable[..., Any], around: Surroundings) -> tuple[Asked, .
     except Exception as error:
         why = f"the types of {name} cannot be found: {error}; they must be names of its module"
         raise ArgumentInvalid(argument="worker", why=why) from None
+    parameters = inspect.signature(function).parameters.values()
     asked = tuple(
         _asked_as(f"{name}, {parameter.name}", hints.get(parameter.name, Message), parameter, around)
-        for parameter in inspect.signature(function).parameters.values()
+        for parameter in parameters
         if parameter.default is inspect.Parameter.empty and parameter.kind not in _ANY_NUMBER
     )
+    if not asked and any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
+        asked = (Asked(Message),)  # print, or a decorator that hides what its function wants
     bodies = [one.kind for one in asked if one.exact is not None]
     if len(bodies) > 1:
         types = " and ".join(getattr(kind, "__name__", str(kind)) for kind in bodies)
