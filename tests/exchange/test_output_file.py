@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import postroom
 from postroom.errors import FileUnwritable
-from postroom.exchange.output_file import written_whole
+from postroom.exchange.output_file import refuse_existing, written_whole
 
 
 def test_what_fails_half_way_leaves_what_was_there(tmp_path: Path) -> None:
@@ -36,3 +37,15 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(FileUnwritable), written_whole(Path("/proc/out.txt")):
         pass
+
+
+def test_no_room_is_replaced_by_an_export(tmp_path: Path) -> None:
+    file = tmp_path / "room.db"
+    with postroom.open(file) as room:
+        room.queues.create("q")
+        with pytest.raises(FileUnwritable, match="is beside it; choose another name"):
+            refuse_existing(file, replace=True)
+    with pytest.raises(FileUnwritable, match="it is a database; choose another name"):
+        refuse_existing(file, replace=True)
+    (tmp_path / "out.csv").write_text("key")
+    refuse_existing(tmp_path / "out.csv", replace=True)

@@ -141,6 +141,7 @@
         ├── ArchiveMissing         archive-missing
         ├── BackupExists           backup-exists
         ├── BackupInvalid          backup-invalid
+        ├── BackupRefused          backup-refused
         ├── CommitUnknown          commit-unknown      (happened: unknown)
         ├── FolderUnsafe           folder-unsafe
         ├── JournalArchived        journal-archived
@@ -326,6 +327,7 @@ from postroom.errors.stores import (
     ArchiveMissing,
     BackupExists,
     BackupInvalid,
+    BackupRefused,
     CommitUnknown,
     FolderUnsafe,
     JournalArchived,
@@ -379,6 +381,7 @@ __all__ = [
     "ArrivalTooEarly",
     "BackupExists",
     "BackupInvalid",
+    "BackupRefused",
     "BodyError",
     "BodyMismatch",
     "BodyTooLarge",

@@ -27,6 +27,12 @@ class BackupExists(StoreError):
     advice = "Choose another file, or give `--replace`."
 
 
+class BackupRefused(StoreError):
+    code = "backup-refused"
+    template = "{file} cannot be replaced by a backup: {why}; choose another name"
+    advice = "Choose another name for the backup; or, if nobody needs what is there, end its users and remove it first."
+
+
 class BackupInvalid(StoreError):
     code = "backup-invalid"
     template = "{file} is not a valid backup of a room: {why}"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from postroom.errors import ArgumentInvalid, FileUnwritable
+from postroom.store.files.overwriting import is_database, obstacle
 
 
 def refuse_existing(file: Path, replace: bool) -> None:
@@ -20,6 +21,14 @@ def refuse_existing(file: Path, replace: bool) -> None:
         raise ArgumentInvalid(argument="file", why=f"{file} exists; choose another name, or replace it with --replace")
     if not file.parent.is_dir():
         raise FileUnwritable(file=str(file), why=f"the directory {file.parent} does not exist")
+    refuse_room(file)
+
+
+def refuse_room(file: Path) -> None:
+    """Raise if writing there would destroy a room, or another database."""
+    why = obstacle(file) or ("it is a database" if file.is_file() and is_database(file) else "")
+    if why:
+        raise FileUnwritable(file=str(file), why=f"{why}; choose another name")
 
 
 @contextmanager

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from postroom import faults
 from postroom.errors import (
     BackupExists,
     BackupInvalid,
+    BackupRefused,
     RoomInUse,
     StoreNewer,
     StoreStopped,
@@ -179,6 +182,71 @@ def test_what_is_there_is_not_overwritten_unless_told(room: Postroom, tmp_path: 
     with postroom.open(room.url) as again:
         assert again.queues.accept("q").queues[0].unprocessed == 1
         assert again.journal.verify().differences == ()
+
+
+def test_the_file_of_an_open_room_is_never_replaced(room: Postroom, tmp_path: Path) -> None:
+    """It would take the room from everyone who has it open, and their log would go into the copy."""
+    room.queues.create("q").send("1")
+    other = tmp_path / "other.db"
+    with postroom.open(other) as beside:
+        beside.queues.create("mine").send("kept")
+        for name in (other, tmp_path / "other.db-wal"):
+            for replace in (True, False):
+                with pytest.raises((BackupRefused, BackupExists)):
+                    room.backup(name, replace=replace)
+        with pytest.raises(BackupRefused, match=r"other\.db-wal is beside it"):
+            room.backup(other, replace=True)
+        beside.send("mine", "later")
+        assert beside.journal.verify().differences == ()
+    if "://" not in room.url:
+        with pytest.raises(BackupRefused, match="is beside it"):
+            room.backup(room.url, replace=True)
+    room.send("q", "2")
+    assert room.journal.verify().differences == ()
+    assert [each.name for each in tmp_path.iterdir() if ".part" in each.name] == []
+
+
+def test_only_an_earlier_backup_of_the_same_room_is_replaced(room: Postroom, tmp_path: Path) -> None:
+    room.queues.create("q").send("1")
+    file = tmp_path / "latest.db"
+    room.backup(file)
+    room.send("q", "2")
+    assert room.backup(file, replace=True).messages == 2
+    with postroom.open(file) as used:
+        used.send("q", "of its own")
+    kept = file.read_bytes()
+    with pytest.raises(BackupRefused, match="has been used since"):
+        room.backup(file, replace=True)
+    other = tmp_path / "other.db"
+    with postroom.open(other) as beside:
+        beside.queues.create("mine")
+    with pytest.raises(BackupRefused, match="another room"):
+        room.backup(other, replace=True)
+    foreign = tmp_path / "foreign.db"
+    with closing(sqlite3.connect(foreign)) as made:
+        made.execute("CREATE TABLE t (n)")
+    with pytest.raises(BackupRefused, match="no room"):
+        room.backup(foreign, replace=True)
+    assert file.read_bytes() == kept
+    with postroom.open(other) as beside:
+        assert [queue.queue for queue in beside.count().queues] == ["mine"]
+
+
+def test_a_room_that_is_opened_while_its_backup_is_made_is_not_replaced(room: Postroom, tmp_path: Path) -> None:
+    room.queues.create("q").send("1")
+    file = tmp_path / "latest.db"
+    opened: list[Postroom] = []
+    room.backup(file)
+
+    def copying(done: int, of: int) -> None:
+        if not opened:
+            opened.append(postroom.open(file))
+            opened[0].send("q", "of its own")
+
+    with pytest.raises(BackupRefused, match="is beside it"):
+        room.backup(file, replace=True, progress=copying)
+    with opened[0] as used:
+        assert used.count("q").queues[0].unprocessed == 2
 
 
 def test_a_room_with_an_engine_is_not_replaced(room: Postroom, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -17,6 +18,8 @@ from postroom.store.migrations import MIGRATIONS, for_sqlite
 from postroom.store.sqlite.errors import translated
 
 LAST_NUMBER = "SELECT coalesce(max(seq), 0) FROM journal"
+_ENTRY = "SELECT seq, at, verb, message, actor FROM journal WHERE seq = ?"
+_LAST_ENTRY = "SELECT seq, at, verb, message, actor FROM journal ORDER BY seq DESC LIMIT 1"
 _ANYTHING = "SELECT count(*) FROM sqlite_master"
 SETTINGS = (
     # Small pages: a durable send changes three, and their bytes are what the disk waits for.
@@ -108,6 +111,18 @@ def version(connection: apsw.Connection) -> int:
     version = connection.execute("PRAGMA user_version").get
     assert isinstance(version, int)
     return version
+
+
+def entry(file: Path, number: int | None = None) -> tuple[Any, ...] | None:
+    """An entry of the journal of a room that nobody has open, by default the last one; None if there is none."""
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    try:
+        with contextlib.closing(apsw.Connection(f"{file.absolute().as_uri()}?immutable=1", flags)) as connection:
+            if number is None:
+                return connection.execute(_LAST_ENTRY).fetchone()
+            return connection.execute(_ENTRY, (number,)).fetchone()
+    except apsw.Error as error:
+        raise translated(error, file) from error
 
 
 def copy_file(source: Path, target: Path, progress: OnProgress) -> None:

@@ -1,6 +1,7 @@
 """Backups: a whole room in one SQLite file, whatever store it is in, and back into either.
 
-A backup is written under a temporary name, verified, and then renamed. A restored room is prepared in a copy of the
+A backup is written under a temporary name, verified, and then renamed. It replaces no room but an earlier backup of the
+same one, and none that is open. A restored room is prepared in a copy of the
 backup first, so that the room itself changes in one commit.
 """
 
@@ -18,6 +19,7 @@ from postroom import faults
 from postroom.errors import (
     BackupExists,
     BackupInvalid,
+    BackupRefused,
     PostroomError,
     RoomInUse,
     StoreNewer,
@@ -26,12 +28,13 @@ from postroom.errors import (
 from postroom.model.moment import to_datetime, to_iso
 from postroom.model.progress import OnProgress, silent
 from postroom.store.files.disk import sync
+from postroom.store.files.overwriting import is_database, obstacle
 from postroom.store.files.rights import remove_files
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.owner import described, is_alive, process_token
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.proof.verification import Verified, verified
-from postroom.store.sqlite.connection import copy_file
+from postroom.store.sqlite.connection import copy_file, entry
 from postroom.store.sqlite.store import SqliteStore
 
 _LINES = "SELECT 1 FROM journal LIMIT 1"
@@ -71,12 +74,15 @@ def backup(
 def kept(file: Path, copy: Callable[[Path], None], *, replace: bool = False, check: bool = True) -> BackedUp:
     """Verify a copy, which ``copy`` makes, and rename it."""
     _refuse_existing(file, replace)
+    _refuse_room(file)
     with _beside(file) as making:
         copy(making)
         faults.reach("backup.copied")
         outcome, at = _checked(making, check)
         size = making.stat().st_size
         sync(making)
+        _refuse_room(file)  # someone may have opened one meanwhile
+        _refuse_other(file, making)
         _named(making, file, replace)
     return BackedUp(str(file), size, outcome.lines, outcome.messages, to_iso(to_datetime(at)))
 
@@ -129,6 +135,25 @@ def _refuse_existing(file: Path, replace: bool) -> None:
         raise BackupExists(file=str(file))
     if not file.parent.is_dir():
         raise StoreUnavailable(why=f"the directory {file.parent} does not exist")
+
+
+def _refuse_room(file: Path) -> None:
+    why = obstacle(file)
+    if why:
+        raise BackupRefused(file=str(file), why=why)
+
+
+def _refuse_other(file: Path, making: Path) -> None:
+    """Raise if a file is a database, and no earlier backup of what is in ``making``."""
+    if not file.exists() or not is_database(file):
+        return
+    try:
+        last = entry(file)
+    except PostroomError:
+        raise BackupRefused(file=str(file), why="it is a database, and no room") from None
+    if last is not None and entry(making, last[0]) != last:
+        why = "it is another room, or has been used since: its journal has what this room's has not"
+        raise BackupRefused(file=str(file), why=why)
 
 
 def _refuse_used(tx: Transaction, replace: bool) -> None:

@@ -62,6 +62,7 @@ def cobol_translate(
       postroom cobol teller.cob -o teller.out.cob
       postroom cobol CM101M.CBL --cards cards.txt
     """
+    from postroom.exchange.output_file import refuse_room
     from postroom.interfaces.cobol.precompiler import precompile
 
     text = precompile(file, _options(free, copybooks, cards)).encode(errors="surrogateescape")
@@ -72,6 +73,7 @@ def cobol_translate(
         sys.stdout.buffer.write(text)
         sys.stdout.flush()
         return
+    refuse_room(to)
     try:
         to.write_bytes(text)
     except OSError as error:
@@ -94,8 +96,10 @@ def cobol_build(
     Example:
       postroom cobol build teller.cob -o teller
     """
+    from postroom.exchange.output_file import refuse_room
     from postroom.interfaces.cobol.building import build
 
+    refuse_room(to)
     build(file, to, _options(free, copybooks, cards), std)
     output.answer({"file": str(to)}, f"made {to}")
 

@@ -218,8 +218,10 @@ def graph(
 
 
 def _draw(graph: GraphShown, file: Path) -> None:
+    from postroom.exchange.output_file import refuse_room
     from postroom.flows.graph.drawing import mermaid
 
+    refuse_room(file)
     try:
         file.write_text(mermaid(graph), encoding="utf-8")
     except OSError as error:

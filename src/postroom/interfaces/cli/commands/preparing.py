@@ -28,7 +28,10 @@ def prepare(
       postroom prepare --again
     """
     from postroom.engine.spark.prepare import prepare as prepared
+    from postroom.exchange.output_file import refuse_room
 
+    if file is not None:
+        refuse_room(file)
     if sys.stderr.isatty() and not settings.json:
         output.note("starting Spark and keeping its classes; up to a minute")
     kept = prepared(file, again=again)

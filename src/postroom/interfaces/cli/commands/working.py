@@ -39,7 +39,11 @@ def work(
     lasting = Lasting(opened, lambda it: it.consumers.stop(), once=until_idle)
     report = _Report(health)
 
+    from postroom.exchange.output_file import refuse_room
     from postroom.interfaces.http.observing.logs import configure
+
+    if health is not None:
+        refuse_room(health)
 
     def run(it: Postroom) -> None:
         _on_signals(lasting)
