@@ -59,6 +59,15 @@ def test_what_is_written_reads_back() -> None:
     assert json_text({"when": date(2026, 1, 2)}) == '{"when":"2026-01-02"}'
 
 
+def test_a_set_is_written_as_a_list_and_always_the_same() -> None:
+    assert (
+        json_text({"tags": {"b", "a", "c"}})
+        == json_text({"tags": frozenset({"c", "b", "a"})})
+        == '{"tags":["a","b","c"]}'
+    )
+    assert fitted(json.loads(json_text({Colour.RED})), set[Colour]) == {Colour.RED}
+
+
 def test_what_no_json_can_say_is_refused() -> None:
     with pytest.raises(JsonMalformed, match="object cannot be written"):
         json_text({"a": object()})

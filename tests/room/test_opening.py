@@ -8,12 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from threading import Barrier
+from typing import Any
 
 import pytest
 
 import postroom
 from postroom import Postroom
-from postroom.errors import StoreCorrupt
+from postroom.errors import ArgumentInvalid, StoreCorrupt
 from postroom.room.opening import Short, broker_name
 from postroom.room.parts import RoomPart
 
@@ -31,6 +32,20 @@ SHORT = {
 @pytest.fixture
 def room(tmp_path: Path) -> Postroom:
     return postroom.open(tmp_path / "room.db")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("clock", 5), ("actor", ""), ("actor", 5), ("broker", ""), ("url", 5), ("url", b"room.db")]
+)
+def test_what_a_room_is_opened_with_is_checked_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = {"url": str(tmp_path / "room.db")} | {name: value}
+    with pytest.raises(ArgumentInvalid) as refused:
+        postroom.open(**given)
+    assert refused.value.facts["argument"] == name
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_every_part_of_a_room_is_made_once_when_it_is_asked_for(room: Postroom) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from postroom.errors import ArgumentInvalid
 from postroom.testing import HandClock, temporary_room
 
 
@@ -30,3 +35,13 @@ def test_the_clock_is_turned_by_hand() -> None:
         again = room.receive("q", lease=60).message
         assert again is not None
         assert again.attempts == 2
+
+
+@pytest.mark.parametrize("seconds", ["x", -1, timedelta(seconds=1), float("nan"), float("inf"), None, True])
+def test_a_clock_is_turned_by_seconds_and_never_back(seconds: Any) -> None:
+    clock = HandClock(1_000)
+    with pytest.raises(ArgumentInvalid, match="seconds"):
+        clock.turn(seconds)
+    assert clock() == 1_001
+    with pytest.raises(ArgumentInvalid, match="microseconds"):
+        HandClock(timedelta(seconds=1))  # type: ignore[arg-type]  # as a program may

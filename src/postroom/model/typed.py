@@ -79,6 +79,8 @@ def plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, (UUID, Decimal)):
         return str(value)
+    if isinstance(value, (set, frozenset)):
+        return sorted(value, key=repr)  # the same set is always the same text
     if hasattr(value, "model_dump"):  # a pydantic model
         return value.model_dump(mode="json")
     raise TypeError(f"a value of type {type(value).__name__} cannot be written as JSON")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, overload
 
+from postroom.errors import ArgumentInvalid
 from postroom.model.moment import Clock, system_clock
 from postroom.room.parts import Once, Parts
 from postroom.store import open_store
@@ -40,7 +41,12 @@ R = TypeVar("R")
 
 def resolved(url: str | os.PathLike[str] | None = None) -> str:
     """The URL of a room; by default ``POSTROOM_URL``, else ``./postroom.db``."""
-    return os.fspath(url) if url is not None else os.environ.get("POSTROOM_URL") or DEFAULT_URL
+    if url is None:
+        return os.environ.get("POSTROOM_URL") or DEFAULT_URL
+    where = os.fspath(url) if isinstance(url, os.PathLike) else url
+    if not isinstance(where, str):
+        raise ArgumentInvalid(argument="url", why=f"a path or a URL as text is expected, not {type(where).__name__}")
+    return where
 
 
 def open(
@@ -58,9 +64,11 @@ def open(
     belong to, by default this one; such locks end with the room. ``create=False`` refuses to create a new room.
     ``broker`` is the name for where a client is connected, in meta-spaces (by default the machine's).
     """
+    if not callable(clock):
+        raise ArgumentInvalid(argument="clock", why=f"a function is expected, not {type(clock).__name__}")
     where = resolved(url)
-    name = actor or _login_name()
-    at = broker or broker_name()
+    name = _login_name() if actor is None else actor
+    at = broker_name() if broker is None else broker
     check_actor("actor", name)
     check_actor("broker", at)
     store = open_store(where, actor=name, create=create, clock=clock)

@@ -1,7 +1,7 @@
 """What a file that someone names may overwrite: never a database that is open, nor the files beside one.
 
-A file that replaces the one of an open room takes the room from everyone who has it open, and what is in its log is then
-copied into the new file.
+A file that replaces the one of an open room takes the room from everyone who has it open, and what is in its log is
+then copied into the new file.
 """
 
 from __future__ import annotations
