@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,7 @@ def test_a_row_that_does_not_fit_says_why() -> None:
     assert "a whole number is wanted" in str(rows[1].problem)
     assert "more than the header has" in str(rows[3].problem)
     assert "the field s is missing" in str(rows[4].problem)
+    assert json.loads(rows[2].body) == {"n": "x", "s": "c"}  # what was read, as a program can read it
 
 
 def test_a_line_is_an_event_or_says_why_not() -> None:

@@ -63,7 +63,8 @@ def _fitted(given: Mapping[Any, Any], type: Type, space: str) -> Row:
         plain = {str(name): _plain(value) for name, value in given.items()}
         return Row(canonical(fitted(plain, type, space), type))
     except (EventInvalid, ValueError) as error:
-        return Row(repr(dict(given))[:_SHOWN], _one_line(error))
+        as_read = {str(name): value for name, value in given.items()}
+        return Row(json.dumps(as_read, default=str, ensure_ascii=False)[:_SHOWN], _one_line(error))
 
 
 def _plain(value: Any) -> Any:
