@@ -180,10 +180,6 @@ class ReceiveVerbs(QueueUser):
             tx.queues.unlock(current, why)
             tx.wake()
 
-    def settle(self) -> None:
-        """Put back unconfirmed messages of processes that have ended."""
-        returning.settle(self._store)
-
     def close(self) -> None:
         """Wait for what is under way."""
         if self._returns is not None:

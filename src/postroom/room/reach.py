@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.errors import RightMissing
 from postroom.flows.loading import FlowLanguage
 from postroom.model.rights import EVERYTHING, OPERATE
@@ -33,6 +32,7 @@ from postroom.stations.counters.definitions import Way
 from postroom.stations.counters.definitions import kept as kept_counters
 from postroom.stations.loading import FormLanguage
 from postroom.stations.procedures.catalog import kept, set_enabled
+from postroom.store.kernel.queues import SYSTEM_ERRORS
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.bindings import Binding
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from postroom.engine.spheres import withdraw
-from postroom.errors import OutputFailed, StoreError
+from postroom.errors import OutputFailed
 from postroom.model.key import key_text
 from postroom.model.message import Message, Stored
 from postroom.queues.results import Received
@@ -194,13 +194,3 @@ def take_back(store: Store) -> None:
         tx.wake()
 
     store.transact("give-back", work)
-
-
-def settle(store: Store) -> None:
-    """Put back the unconfirmed messages of processes that have ended."""
-    try:
-        left = store.read(lambda tx: tx.handouts.over())
-        if left:
-            give_back(store, left, ENDED)
-    except StoreError:  # a room must open on a full disk, and a damaged one for those who examine it
-        return
