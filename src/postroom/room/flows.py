@@ -93,7 +93,7 @@ class RoomFlows(RoomPart):
 
         The name of a station stays: without its password nothing could be done there.
         """
-        from postroom.room.reach import withdraw_all  # it knows every language
+        from postroom.room.access import withdraw_all
 
         self._parts.registry.check_removable(name)
         withdraw_all(self._parts, name)

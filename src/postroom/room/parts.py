@@ -146,7 +146,7 @@ class Parts:
     def admission(self) -> RoomAdmission:
         from postroom.room.admission import RoomAdmission
 
-        return RoomAdmission(lambda: self.programs, self.room_graphs, self.by)
+        return RoomAdmission(lambda: self.programs, lambda: self.room_graphs, lambda: self.by)
 
     @Once
     def registry(self) -> Registry:
