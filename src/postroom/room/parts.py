@@ -231,7 +231,7 @@ class Parts:
         from postroom.room.sphere_access import SphereAccess
         from postroom.spheres.monitor import Monitor
 
-        return Monitor(self.store, self.reopen, SphereAccess(self.verbs, self.network))
+        return Monitor(self.store, self.reopen, SphereAccess(self.verbs, lambda: self.network))
 
     @Once
     def procedures(self) -> Procedures:
