@@ -38,12 +38,13 @@ if TYPE_CHECKING:
     from postroom.queues.sessions import QueueSession
     from postroom.queues.sources import SourceShown
     from postroom.queues.tree.hierarchy import Level
-    from postroom.room import Postroom, QueueHandle
+    from postroom.room import Postroom
     from postroom.room.access import TokenShown
     from postroom.room.catalog import CatalogEntry, CatalogVersion
     from postroom.room.client import Client
     from postroom.room.identity import Identity
     from postroom.room.overview import Overview
+    from postroom.room.queues import QueueHandle
     from postroom.rules.inspection import Explanation
     from postroom.rules.retention import Retained
     from postroom.spheres.compensation import Checked, Compensator
@@ -198,12 +199,13 @@ _HOME = {
         "queues.sessions": "QueueSession",
         "queues.sources": "SourceShown",
         "queues.tree.hierarchy": "Level",
-        "room": "Postroom QueueHandle",
+        "room": "Postroom",
         "room.access": "TokenShown",
         "room.catalog": "CatalogEntry CatalogVersion",
         "room.client": "Client",
         "room.identity": "Identity",
         "room.overview": "Overview",
+        "room.queues": "QueueHandle",
         "rules.inspection": "Explanation",
         "rules.retention": "Retained",
         "spheres.compensation": "Checked Compensator",

@@ -73,7 +73,7 @@ class RoomSource(Source):
         verbs = Verbs(
             store,
             User(f"{process_token()}/spark", "spark"),
-            RoomAdmission(Programs, RoomGraphs(), By("spark", broker_name())),
+            RoomAdmission(Programs, RoomGraphs, lambda: By("spark", broker_name())),
         )
 
         def put(tx: Transaction, queue: str, drafts: Sequence[Draft]) -> Sequence[int]:

@@ -19,8 +19,9 @@ from postroom.aio.rooms import AsyncQueue
 from postroom.errors import ArgumentInvalid, LeaseOver, QueueFull, QueueHeld, QueueUnknown
 from postroom.queues.leases.working import Workers
 from postroom.queues.sessions import QueueSession
-from postroom.room import Postroom, QueueHandle
+from postroom.room import Postroom
 from postroom.room.client import Client
+from postroom.room.queues import QueueHandle
 from postroom.spheres.machine import MachineHandle
 from postroom.spheres.sphere import Sphere
 from postroom.stations.station import Station

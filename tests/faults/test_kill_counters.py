@@ -11,8 +11,8 @@ import pytest
 from tests.faults import counter_workload, forked
 
 from postroom import faults
-from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.room import Postroom
+from postroom.store.kernel.queues import SYSTEM_ERRORS
 
 from .procedure_workload import opened
 from .test_kill_stations import layout

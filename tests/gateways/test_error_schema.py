@@ -14,9 +14,9 @@ from tests.gateways.test_incoming import arrival
 from tests.rules.conftest import without_spark
 
 import postroom
-from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.errors import PostroomError, QueueUnknown
 from postroom.room import Postroom
+from postroom.store.kernel.queues import SYSTEM_ERRORS
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "docs" / "reference" / "error.xsd"

@@ -21,7 +21,6 @@ from postroom.engine.spark.executor_store import AnswerStore, Bay, leave_all
 from postroom.engine.spark.jobs import receipt
 from postroom.engine.steps import step
 from postroom.engine.steps.effects import Arrival, Document, Effects, Granule
-from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.engine.steps.serial import Timeline
 from postroom.engine.steps.stage import Turn, Watched
 from postroom.engine.steps.watching import steps
@@ -36,7 +35,7 @@ from postroom.rules.evaluation.share import RulesShare
 from postroom.rules.evaluation.worker import RulesTask
 from postroom.rules.language.definitions import Program
 from postroom.rules.language.reader import parse
-from postroom.store.kernel.queues import Admission
+from postroom.store.kernel.queues import SYSTEM_ERRORS, Admission
 from postroom.store.kernel.transaction import Transaction
 
 from .programs import Case, Input

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
-from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.rules.language.definitions import Program, RuleDefinition
+from postroom.store.kernel.queues import SYSTEM_ERRORS
 
 from .evaluation import (
     Enqueue,

@@ -24,7 +24,7 @@ create queue a kind basic mode persistent create property n as xs:integer queue 
 
 
 def admitted(room: Postroom, queue: str, *bodies: object) -> Sequence[Put]:
-    admission = RoomAdmission(Programs, RoomGraphs(), By("ann", "here"))
+    admission = RoomAdmission(Programs, RoomGraphs, lambda: By("ann", "here"))
 
     def work(tx: Transaction) -> Sequence[Put]:
         found = tx.queues.named_to_read(queue)

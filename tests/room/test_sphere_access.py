@@ -22,7 +22,7 @@ def small(tmp_path: Path) -> Iterator[Postroom]:
 
 
 def access(room: Postroom) -> SphereAccess:
-    return SphereAccess(room._parts.verbs, room._parts.network)
+    return SphereAccess(room._parts.verbs, lambda: room._parts.network)
 
 
 def test_a_recipient_is_a_queue_or_a_station(small: Postroom) -> None:

@@ -8,10 +8,11 @@ import pytest
 from tests.rules.conftest import Load
 
 from postroom.engine.steps.effects import Document
-from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure
+from postroom.engine.steps.failures import Failure
 from postroom.errors import EntryRefused
 from postroom.limits import ERROR_DEPTH_MAX
 from postroom.model.message import Draft
+from postroom.store.kernel.queues import SYSTEM_ERRORS
 from postroom.store.kernel.transaction import Transaction
 
 PROGRAM = """

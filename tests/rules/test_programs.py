@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.rules.conftest import Load
 
-from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.rules.programs import Programs, read
+from postroom.store.kernel.queues import SYSTEM_ERRORS
 
 PROGRAM = """create module m errorqueue e3
 create queue a kind basic mode persistent errorqueue e1 create queue b kind basic mode persistent

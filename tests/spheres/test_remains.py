@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.room import Postroom
 from postroom.spheres.remains import name_remains
+from postroom.store.kernel.queues import SYSTEM_ERRORS
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.spheres import NODE, STANDS, Send
 

@@ -10,10 +10,10 @@ from tests.faults.here import evaluate_here as evaluate_rules_and_arcs_here
 from tests.stations.world import CLAIM, desk
 
 import postroom
-from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.errors import NotInSphere, ProgramInvalid, PropertyInvalid, SphereAborted, SphereOver
 from postroom.room import Postroom
 from postroom.stations.procedures.evaluation import evaluate_here
+from postroom.store.kernel.queues import SYSTEM_ERRORS
 
 from .invariants import check
 

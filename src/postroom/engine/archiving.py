@@ -20,7 +20,6 @@ from postroom.limits import ARCHIVE_LINES, ARCHIVE_PAGE_BYTES, JOURNAL_PAGE_ROWS
 from postroom.model.progress import OnProgress, silent
 from postroom.store.files.disk import sync, sync_way
 from postroom.store.kernel.archive_folder import (
-    DEPARTED_COLUMNS,
     MANIFEST,
     ArchiveFolder,
     Digest,
@@ -32,7 +31,7 @@ from postroom.store.kernel.archive_folder import (
 )
 from postroom.store.kernel.archives import Archive
 from postroom.store.kernel.base import Store
-from postroom.store.kernel.columns import JOURNAL
+from postroom.store.kernel.columns import DEPARTED, JOURNAL
 from postroom.store.kernel.owner import is_alive, process_token
 from postroom.store.kernel.session import Row
 from postroom.store.kernel.transaction import Transaction
@@ -191,7 +190,7 @@ class _Archiving:
         for start in range(0, len(settled.gone), ARCHIVE_LINES):
             rows = settled.gone[start : start + ARCHIVE_LINES]
             digest.add(rows)
-            parts.append(self._part(making, "departed", DEPARTED_COLUMNS, rows, ("key",)))
+            parts.append(self._part(making, "departed", DEPARTED, rows, ("key",)))
             counted(len(rows))
         if sum(part.rows for part in parts if part.kind == "lines") != settled.lines:
             raise StoreBusy(seconds=0, why="journal entries arrived late; archive again")

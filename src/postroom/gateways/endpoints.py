@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from postroom.errors import (
     GatewayExists,
@@ -26,16 +26,16 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,59}")
 
 
 class RoomEndpoints:
-    def __init__(self, store: Store, transports: Mapping[str, Transport]) -> None:
+    def __init__(self, store: Store, transports: Callable[[], Mapping[str, Transport]]) -> None:
         self._store = store
-        self._transports = transports
+        self._transports = transports  # they load all that speaks a protocol
 
     def add(self, name: str, transport: str, settings: Mapping[str, str]) -> Endpoint:
         if not _NAME.fullmatch(name):
             raise GatewayInvalid(gateway=repr(name), why="a name has a letter, then letters, digits, _ . -, at most 60")
-        kind = self._transports.get(transport)
+        kind = self._transports().get(transport)
         if kind is None:
-            why = f"no transport {transport!r}; there are {', '.join(self._transports)}"
+            why = f"no transport {transport!r}; there are {', '.join(self._transports())}"
             raise GatewayInvalid(gateway=name, why=why)
         read = read_settings(name, kind.settings, settings)
         try:
@@ -86,7 +86,7 @@ class RoomEndpoints:
         endpoint = self._store.read(lambda tx: _find(tx, name))
         try:
             with guarded(name):
-                return self._transports[endpoint.transport].probe(endpoint)
+                return self._transports()[endpoint.transport].probe(endpoint)
         except Undelivered as error:
             raise GatewayUnreachable(gateway=name, why=hidden(str(error), endpoint.settings)) from None
 

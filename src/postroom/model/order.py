@@ -9,12 +9,16 @@ from __future__ import annotations
 import re
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from postroom.model.key import key_number
 from postroom.model.moment import to_microseconds
-from postroom.model.types import Kind, Scalar
+
+if TYPE_CHECKING:
+    from postroom.model.types import Kind, Scalar
 
 HIGHEST = "\U0010ffff"  # no text is behind all texts, but none that begins differently is behind this
+_KEY = "key"  # the kind; whoever compares properties need not load what all kinds are
 _ZERO = "1"
 _EXPONENT = 500_000  # larger than any number's; the sum has seven digits
 _NINES = str.maketrans("0123456789", "9876543210")
@@ -25,10 +29,11 @@ def sortable(kind: Kind, value: Scalar) -> str:
 
     A time or a moment without a zone is taken as UTC.
 
+    >>> from postroom.model.types import Kind
     >>> sortable(Kind.INT, -2) < sortable(Kind.INT, 10) < sortable(Kind.INT, 11)
     True
     """
-    if kind is Kind.KEY:
+    if kind == _KEY:
         return f"{key_number(str(value)):017d}"
     if type(value) is int:  # most often
         return _whole(value)
@@ -81,6 +86,7 @@ def compared(value: str | int | float | bool) -> str | int | float:
 def plain_number(text: str) -> str | None:
     """The same of a number that is written with digits and a point alone; None of any other.
 
+    >>> from postroom.model.types import Kind
     >>> plain_number("12.50") == sortable(Kind.DECIMAL, Decimal("12.50"))
     True
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from time import monotonic
-from typing import NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from postroom.errors import (
     ArgumentInvalid,
@@ -24,12 +24,11 @@ from postroom.limits import (
 from postroom.model.body import Format
 from postroom.model.key import key_text
 from postroom.model.message import Message, Stored
-from postroom.queues import locks, selecting
+from postroom.queues import locks
 from postroom.queues.leases import returning
 from postroom.queues.leases.returning import Deliver, Taken, Unconfirmed, is_main
 from postroom.queues.results import Received
 from postroom.queues.segments import Area, End, Portion, Segments
-from postroom.queues.selectors import Selector
 from postroom.queues.tree.addressing import (
     Names,
     live,
@@ -46,6 +45,10 @@ from postroom.store.kernel.owner import own_token, process_token
 from postroom.store.kernel.queues import MEND, Queue
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.handouts import Handout
+
+if TYPE_CHECKING:
+    from postroom.queues.selectors import Selector
+    from postroom.store.kernel.policies import Policy
 
 #: What may keep a message from being received, and may end while someone waits.
 Obstacle = QueueLocked | QueueHeld
@@ -180,10 +183,6 @@ class ReceiveVerbs(QueueUser):
             tx.queues.unlock(current, why)
             tx.wake()
 
-    def settle(self) -> None:
-        """Put back unconfirmed messages of processes that have ended."""
-        returning.settle(self._store)
-
     def close(self) -> None:
         """Wait for what is under way."""
         if self._returns is not None:
@@ -231,7 +230,7 @@ class ReceiveVerbs(QueueUser):
                 held[queue.name] = queue
             elif begun is not None:
                 return self._release(tx, queue, begun, asked, tuple(passed), tuple(held))
-            elif asked.where is not None and not selecting.claim(tx, queue, asked.where, 1, policy):
+            elif asked.where is not None and _chosen(tx, queue, asked.where, policy) is None:
                 passed.append(queue.name)
             elif policy.ordered and not tx.deliveries.claim(queue, 1, policy):
                 passed.append(queue.name)  # what is next waits for what is leased
@@ -287,7 +286,7 @@ class ReceiveVerbs(QueueUser):
         where, policy = asked.where, tx.policies.of(queue)
         stored = begun
         if stored is None:
-            stored = tx.messages.head(queue) if where is None else selecting.claim(tx, queue, where, 1, policy)[0]
+            stored = tx.messages.head(queue) if where is None else _chosen(tx, queue, where, policy)
         if stored is None:
             raise StoreCorrupt(why=f"{queue.name} counts {queue.unprocessed} messages and has none. {MEND}")
         if not stored.sound:
@@ -367,6 +366,13 @@ def _unless(obstacle: Obstacle | None, received: Received) -> Received:
     if obstacle is not None:
         raise obstacle
     return received
+
+
+def _chosen(tx: Transaction, queue: Queue, where: Selector, policy: Policy) -> Stored | None:
+    """The next message that a selector lets through."""
+    from postroom.queues.selecting import claim
+
+    return next(iter(claim(tx, queue, where, 1, policy)), None)
 
 
 def _check_empty(tx: Transaction, queue: Queue) -> None:

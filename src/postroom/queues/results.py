@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from postroom.model.html_table import html_table
 from postroom.model.key import key_text
 from postroom.model.message import Message
 from postroom.queues import status
-from postroom.queues.segments import Portion
 from postroom.store.kernel.queues import Hold, Queue
+
+if TYPE_CHECKING:
+    from postroom.queues.segments import Portion
 
 
 class Sent(NamedTuple):
@@ -151,6 +152,8 @@ class Accepted(NamedTuple):
     status: str = status.DONE
 
     def _repr_html_(self) -> str:
+        from postroom.model.html_table import html_table
+
         aside = [
             name for name in ("leased", "delayed", "blocked") if any(getattr(queue, name) for queue in self.queues)
         ]
@@ -181,6 +184,8 @@ class Listing:
         return list(self)
 
     def _repr_html_(self) -> str:
+        from postroom.model.html_table import html_table
+
         rows = [
             (message.key, message.queue, message.created, message.format.value, message.body)
             for message in islice(self, 101)

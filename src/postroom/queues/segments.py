@@ -17,9 +17,7 @@ from typing import NamedTuple
 from postroom.errors import AreaShort, ArgumentInvalid, BodyMismatch, TypeUnknown
 from postroom.model.body import Format
 from postroom.model.message import Stored, Value
-from postroom.model.views import as_lines, lines, record
 from postroom.store.kernel.transaction import Transaction
-from postroom.store.tables.types import find_type
 
 #: Properties of messages that were sent in segments, or by a source.
 SEGMENTS, GROUP, SOURCE, ADVANCING = "segments", "end", "source", "advancing"
@@ -114,6 +112,9 @@ class Segments(NamedTuple):
 
     @classmethod
     def of(cls, tx: Transaction, stored: Stored) -> Segments:
+        from postroom.model.views import as_lines, lines, record
+        from postroom.store.tables.types import find_type
+
         body, properties = stored.body, {}
         if '"segments":' in stored.properties or '"end":' in stored.properties:
             properties = json.loads(stored.properties)

@@ -49,7 +49,6 @@ from postroom.store.kernel.deliveries import PLAIN, Wanted
 from postroom.store.kernel.owner import own_token
 from postroom.store.kernel.queues import CLOSED, Admission, Queue
 from postroom.store.kernel.transaction import Transaction
-from postroom.store.tables.types import check_typed
 
 #: Is given the time of the transaction; answers with what is asked for a message.
 Wish = Callable[[int], Wanted]
@@ -221,8 +220,7 @@ class SendVerbs(QueueUser):
 
     def _put_checked(self, tx: Transaction, target: Queue, drafts: Sequence[Draft]) -> Sequence[int]:
         for draft in drafts:
-            if draft.type is not None:
-                check_typed(tx, draft)
+            _check_type(tx, draft)
         return self.put(tx, target, drafts)
 
     def distribute(
@@ -289,8 +287,8 @@ class SendVerbs(QueueUser):
 
     def _deliver(self, tx: Transaction, given: Sequence[tuple[Names, Draft]], unsaid: bool) -> Distributed:
         every = [names for names, _ in given]
-        for draft in {draft for _, draft in given if draft.type is not None}:
-            check_typed(tx, draft)
+        for draft in {draft for _, draft in given}:
+            _check_type(tx, draft)
         deliveries, answer = [], status.DONE
         # Locked in one order, whatever the order of destinations: else two who send to the same wait in a circle.
         if len(every) > 1:
@@ -329,12 +327,19 @@ class Posting(NamedTuple):
         return self.draft.type is None and self.cause is None and not self.unsaid
 
 
+def _check_type(tx: Transaction, draft: Draft) -> None:
+    """Raise if the body of a typed message does not fit its type."""
+    if draft.type is not None:
+        from postroom.store.tables.types import check_typed
+
+        check_typed(tx, draft)
+
+
 def _check_sent(tx: Transaction, draft: Draft, cause: int | None, source: str | None) -> None:
     """Raise if the type, cause or source of a message is invalid."""
     if source is not None:
         sources.admitted(tx, source)
-    if draft.type is not None:
-        check_typed(tx, draft)
+    _check_type(tx, draft)
     if cause is not None:
         tx.causes.require(cause)
 

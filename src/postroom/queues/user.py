@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from postroom.limits import REFERENCES_KNOWN_MAX
-from postroom.queues.leases.leasing import Leasing
 from postroom.queues.leases.returning import Returns
 from postroom.queues.locks import User
 from postroom.queues.tree.addressing import Names
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Admit, admit_nothing
+
+if TYPE_CHECKING:
+    from postroom.queues.leases.leasing import Leasing
 
 
 class QueueUser:
@@ -23,8 +27,13 @@ class QueueUser:
         self._user = user
         self._returns = None if again is None else Returns(store, again)
         self._admit = admit
-        self._leasing = Leasing(store)
         self._known: dict[Names, int] = {}  # where a reference led last; the store looks whether it still may
+
+    @cached_property
+    def _leasing(self) -> Leasing:
+        from postroom.queues.leases.leasing import Leasing
+
+        return Leasing(self._store)
 
     def share(self, other: QueueUser) -> None:
         """Share the cache of another user of the same store."""

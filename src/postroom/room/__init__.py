@@ -11,6 +11,5 @@
 from __future__ import annotations
 
 from postroom.room.opening import DEFAULT_URL, Postroom, open
-from postroom.room.queues import QueueHandle
 
-__all__ = ["DEFAULT_URL", "Postroom", "QueueHandle", "open"]
+__all__ = ["DEFAULT_URL", "Postroom", "open"]

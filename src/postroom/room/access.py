@@ -6,7 +6,6 @@ everything.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,7 +20,7 @@ from postroom.model.moment import to_datetime, to_iso
 from postroom.model.rights import EVERYTHING, VERBS
 from postroom.queues.tree.addressing import names_of, queues_even_retired
 from postroom.room.identity import Identity, identity_of
-from postroom.room.parts import RoomPart
+from postroom.room.parts import Parts, RoomPart
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.access import Grant, TokenRow
 from postroom.store.tables.registry import KIND
@@ -70,7 +69,10 @@ class RoomAccess(RoomPart):
         def work(tx: Transaction) -> bool:
             _require_known(tx, principal)
             tx.wake()
-            return self._noted(tx, tx.access.add(grant))
+            added = tx.access.add(grant)
+            if added:
+                _refresh(tx, self._parts)
+            return added
 
         return self._parts.store.transact("principal", work)
 
@@ -80,17 +82,12 @@ class RoomAccess(RoomPart):
 
         def work(tx: Transaction) -> bool:
             tx.wake()
-            return self._noted(tx, tx.access.remove(grant))
+            removed = tx.access.remove(grant)
+            if removed:
+                _refresh(tx, self._parts)
+            return removed
 
         return self._parts.store.transact("principal", work)
-
-    def _noted(self, tx: Transaction, changed: bool) -> bool:
-        """Load what depends on these rights again, in the same commit."""
-        if changed:
-            from postroom.room.reach import refresh  # it knows every language
-
-            refresh(tx, self._parts)
-        return changed
 
     def grants(self, principal: str | None = None) -> list[Grant]:
         """All grants, or those of one user."""
@@ -114,7 +111,9 @@ class RoomAccess(RoomPart):
             _check_verb(verb)
         if days is not None and not 0 < days <= TOKEN_DAYS_MAX:
             raise ArgumentInvalid(argument="days", why=f"more than 0, at most {TOKEN_DAYS_MAX}")
-        id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+        from secrets import token_hex, token_urlsafe  # few programs make a token
+
+        id, secret = token_hex(6), token_urlsafe(32)
 
         def work(tx: Transaction) -> None:
             _require_known(tx, principal)
@@ -222,6 +221,26 @@ def _require_known(tx: Transaction, principal: str) -> None:
 def _check_verb(verb: str) -> None:
     if verb not in VERBS:
         raise ArgumentInvalid(argument="verb", why=f"{verb!r} is none of {', '.join(VERBS)}")
+
+
+def withdraw_all(parts: Parts, principal: str) -> None:
+    """Revoke all rights of a user, at once."""
+
+    def work(tx: Transaction) -> None:
+        tx.wake()
+        for grant in tx.access.of(principal):
+            tx.access.remove(grant)
+        _refresh(tx, parts)
+
+    parts.store.transact("principal", work)
+
+
+def _refresh(tx: Transaction, parts: Parts) -> None:
+    """Look again at the definitions that act with somebody's rights, in the commit that changes these."""
+    if tx.bindings.all():
+        from postroom.room.reach import refresh  # it knows every language
+
+        refresh(tx, parts)
 
 
 def _checked(principal: str, verb: str, object: str) -> Grant:

@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from postroom.flows.admission import FlowAdmission
-from postroom.flows.graph.by import By
-from postroom.flows.graph.versions import RoomGraphs
 from postroom.model.message import Draft
 from postroom.store.kernel.batch import Put
 from postroom.store.kernel.queues import Admission, Queue
 from postroom.store.kernel.transaction import Transaction
 
 if TYPE_CHECKING:
+    from postroom.flows.admission import FlowAdmission
+    from postroom.flows.graph.by import By
+    from postroom.flows.graph.versions import RoomGraphs
     from postroom.rules.admission import RuleAdmission
     from postroom.rules.programs import Programs
 
@@ -22,9 +22,17 @@ if TYPE_CHECKING:
 class RoomAdmission:
     """Admission by all capabilities in order: an event must fit its space before rules see it."""
 
-    def __init__(self, programs: Callable[[], Programs], room_graphs: RoomGraphs, by: By) -> None:
-        self._flows = FlowAdmission(room_graphs, by)
+    def __init__(
+        self, programs: Callable[[], Programs], room_graphs: Callable[[], RoomGraphs], by: Callable[[], By]
+    ) -> None:
         self._programs = programs  # loaded when a queue has rules
+        self._room_graphs, self._by = room_graphs, by  # when it is a space
+
+    @cached_property
+    def _flows(self) -> FlowAdmission:
+        from postroom.flows.admission import FlowAdmission
+
+        return FlowAdmission(self._room_graphs(), self._by())
 
     @cached_property
     def _rules(self) -> RuleAdmission:

@@ -35,7 +35,7 @@ class Client:
         self.by = by
         self._store = store
         self._room_graphs = room_graphs
-        self._verbs = Verbs(store, User(owner, by.principal), RoomAdmission(programs, room_graphs, by))
+        self._verbs = Verbs(store, User(owner, by.principal), RoomAdmission(programs, lambda: room_graphs, lambda: by))
         self._clients = Clients(store, room_graphs)
 
     @property

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from postroom.engine.language import CurrentPassword, Terms, Trial, TrialResult
 from postroom.errors import ArgumentInvalid
-from postroom.exchange.type_schemas import avro_schema, json_schema
 from postroom.limits import PAGE_ROWS, TRY_SECONDS
 from postroom.model.body import Format
 from postroom.model.definitions import Loaded
@@ -17,12 +16,7 @@ from postroom.model.message import Draft, Value
 from postroom.model.progress import OnProgress
 from postroom.model.rights import EVERYTHING, OPERATE
 from postroom.model.types import MessageType
-from postroom.model.xml import check_xml
-from postroom.queues.tree import hierarchy
 from postroom.queues.tree.addressing import names_of, on_hold, one_to_read
-from postroom.queues.tree.hierarchy import Level
-from postroom.room import catalog
-from postroom.room.catalog import CatalogEntry, CatalogVersion
 from postroom.room.identity import Identity, whoever_acts
 from postroom.room.parts import RoomPart, spark_session
 from postroom.room.paths import File
@@ -32,6 +26,8 @@ from postroom.store.tables.types import TypeVersion, check_typed, define_type, e
 if TYPE_CHECKING:
     from postroom.engine.steps.tryout import Tried
     from postroom.flows.graph.inspection import ArcExplained
+    from postroom.queues.tree.hierarchy import Level
+    from postroom.room.catalog import CatalogEntry, CatalogVersion
     from postroom.room.loading import Sources
     from postroom.room.reach import Loading
     from postroom.rules.inspection import Explanation
@@ -93,8 +89,8 @@ class RoomDefinitions(RoomPart):
     def load_collection(self, name: str, *files: File) -> int:
         """Replace the documents of a collection of master data; returns the version of the definitions."""
         from postroom.flows.graph import catalog as flow_catalog
+        from postroom.model.xml import check_xml
         from postroom.room import loading
-        from postroom.room.reach import refuse_others
         from postroom.rules import catalog as rule_catalog
 
         documents = loading.documents(files)
@@ -106,13 +102,18 @@ class RoomDefinitions(RoomPart):
         identity = whoever_acts()
 
         def check(tx: Transaction) -> None:
-            refuse_others(tx, identity, "collection", name)
+            if identity is not None:
+                from postroom.room.reach import refuse_others  # it knows every language
+
+                refuse_others(tx, identity, "collection", name)
 
         return rule_catalog.load_collection(self._parts.store, name, documents, check)
 
     def hierarchy(self) -> str:
         """The tree of queues as a description, which can be loaded again."""
-        return self._parts.store.read(hierarchy.description)
+        from postroom.queues.tree.hierarchy import description
+
+        return self._parts.store.read(description)
 
     def files(self, version: int | None = None) -> dict[str, bytes]:
         """The definitions in force as files, by name; loaded together into another room, they define the same.
@@ -134,11 +135,15 @@ class RoomDefinitions(RoomPart):
         """The newest versions of the definitions, newest first: when and by whom each was made, and of which files."""
         if not 0 < last <= PAGE_ROWS:
             raise ArgumentInvalid(argument="last", why=f"1 to {PAGE_ROWS}")
-        return self._parts.store.read(lambda tx: catalog.versions(tx, last))
+        from postroom.room.catalog import versions
+
+        return self._parts.store.read(lambda tx: versions(tx, last))
 
     def levels(self) -> list[Level]:
         """The tree of queues, entry by entry."""
-        return self._parts.store.read(hierarchy.read)
+        from postroom.queues.tree.hierarchy import read
+
+        return self._parts.store.read(read)
 
     def types(self, *, older: bool = False) -> list[TypeVersion]:
         """The message types of the room, by name; with ``older`` also the versions that they had before."""
@@ -146,6 +151,8 @@ class RoomDefinitions(RoomPart):
 
     def schema(self, type: str, *, avro: bool = False) -> dict[str, Any]:
         """A message type as a JSON Schema, or as a record of Avro."""
+        from postroom.exchange.type_schemas import avro_schema, json_schema
+
         present = self._parts.store.read(lambda tx: find_type(tx, type))
         return avro_schema(present) if avro else json_schema(present)
 
@@ -155,7 +162,9 @@ class RoomDefinitions(RoomPart):
 
     def catalog(self) -> list[CatalogEntry]:
         """All definitions: what they are, where they are written, since when."""
-        return self._parts.store.read(catalog.catalog)
+        from postroom.room.catalog import catalog
+
+        return self._parts.store.read(catalog)
 
     def explain(self, rule: str) -> Explanation:
         """How a rule is executed: what it watches, reads and writes, and its query."""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from postroom.errors import PrincipalRefused
-from postroom.flows.clients import Clients, Subscription
-from postroom.flows.graph import inspection as flow_inspection
-from postroom.flows.graph.by import By
-from postroom.flows.graph.inspection import GraphShown
-from postroom.flows.presence import end_lapsed
-from postroom.flows.visiting import Visits
-from postroom.queues.results import Sent, SentMany
-from postroom.room.client import Client
 from postroom.room.parts import RoomPart
 from postroom.store.tables.registry import check_actor
+
+if TYPE_CHECKING:
+    from postroom.flows.clients import Clients, Subscription
+    from postroom.flows.graph.by import By
+    from postroom.flows.graph.inspection import GraphShown
+    from postroom.flows.visiting import Visits
+    from postroom.queues.results import Sent, SentMany
+    from postroom.room.client import Client
 
 
 class RoomFlows(RoomPart):
@@ -23,6 +23,8 @@ class RoomFlows(RoomPart):
 
     def client(self, name: str, password: str | None = None, *, broker: str | None = None) -> Client:
         """A publisher and subscriber under a name of its own; a registered name needs its password."""
+        from postroom.flows.graph.by import By
+
         check_actor("name", name)
         check_actor("broker", broker or self._parts.by.broker)
         if password is not None:
@@ -32,6 +34,8 @@ class RoomFlows(RoomPart):
         return self._client(By(name, broker or self._parts.by.broker, proven=password is not None))
 
     def _client(self, by: By) -> Client:
+        from postroom.room.client import Client
+
         return Client(self._parts.store, lambda: self._parts.programs, self._parts.room_graphs, by, self._parts.owner)
 
     def publish(self, space: str, event: Any, *, idempotency_key: str | None = None) -> Sent:
@@ -48,7 +52,14 @@ class RoomFlows(RoomPart):
 
     def _visits(self) -> Visits:
         """The temporary subscriptions of this process."""
-        return Visits(self._parts.store, Clients(self._parts.store, self._parts.room_graphs))
+        from postroom.flows.visiting import Visits
+
+        return Visits(self._parts.store, self._clients())
+
+    def _clients(self) -> Clients:
+        from postroom.flows.clients import Clients
+
+        return Clients(self._parts.store, self._parts.room_graphs)
 
     def _user(self) -> Client:
         """The room's user as a client. Without a password, it may do what a domain allows to everyone."""
@@ -56,11 +67,15 @@ class RoomFlows(RoomPart):
 
     def graph(self) -> GraphShown:
         """The current graph: domains and their policies, spaces, arcs, tables."""
-        return self._parts.store.read(lambda tx: flow_inspection.shown(tx, self._parts.room_graphs.now(tx)))
+        from postroom.flows.graph.inspection import shown
+
+        return self._parts.store.read(lambda tx: shown(tx, self._parts.room_graphs.now(tx)))
 
     def subscriptions(self) -> list[Subscription]:
         """The subscriptions of all clients."""
-        clients = Clients(self._parts.store, self._parts.room_graphs)
+        from postroom.flows.presence import end_lapsed
+
+        clients = self._clients()
         end_lapsed(self._parts.store, clients)
         return clients.subscriptions()
 
@@ -78,7 +93,7 @@ class RoomFlows(RoomPart):
 
         The name of a station stays: without its password nothing could be done there.
         """
-        from postroom.room.reach import withdraw_all  # it knows every language
+        from postroom.room.access import withdraw_all
 
         self._parts.registry.check_removable(name)
         withdraw_all(self._parts, name)

@@ -20,7 +20,7 @@ class RoomGateways(RoomPart):
 
     @property
     def _endpoints(self) -> RoomEndpoints:
-        return RoomEndpoints(self._parts.store, self._parts.transports)
+        return RoomEndpoints(self._parts.store, lambda: self._parts.transports)
 
     def add(self, name: str, transport: str, **settings: str) -> Endpoint:
         """Add an endpoint. Secrets are given as references: ``env:NAME`` or ``file:/PATH``.

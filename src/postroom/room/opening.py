@@ -73,7 +73,7 @@ def open(
     check_actor("broker", at)
     store = open_store(where, actor=name, create=create, clock=clock)
     room = Postroom(store, where, name, owner, at)
-    room._parts.verbs.settle()
+    room._parts.settle()
     return room
 
 

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from threading import Event, RLock
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, overload
 
+from postroom.errors import StoreError
 from postroom.model.arguments import check_methods
 from postroom.model.message import IN_SPHERE, Draft, Message
-from postroom.queues.locks import User
-from postroom.queues.verbs import Verbs
 from postroom.store import absolute, open_store
 from postroom.store.kernel.base import Store
-from postroom.store.kernel.batch import Put
 from postroom.store.kernel.owner import process_token
-from postroom.store.kernel.queues import Queue
-from postroom.store.kernel.transaction import Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +37,7 @@ if TYPE_CHECKING:
     from postroom.queues.together import Together
     from postroom.queues.tree.administration import Administration
     from postroom.queues.tree.policy import PolicySetting
+    from postroom.queues.verbs import Verbs
     from postroom.room.admission import RoomAdmission
     from postroom.rules.outside import Outside
     from postroom.rules.programs import Programs
@@ -50,6 +47,9 @@ if TYPE_CHECKING:
     from postroom.stations.procedures.catalog import Procedures
     from postroom.stations.procedures.interpreter import Interpreter
     from postroom.stations.retention import Cleaning
+    from postroom.store.kernel.batch import Put
+    from postroom.store.kernel.queues import Queue
+    from postroom.store.kernel.transaction import Transaction
     from postroom.store.tables.registry import Registry
 
 T = TypeVar("T")
@@ -101,7 +101,25 @@ class Parts:
         self.streaming = Event()  # set when streams are to stop
         self.owner = owner or self.holder
         self.reopen = partial(open_store, absolute(url), actor=actor, create=False, clock=store.session.clock)
-        self.verbs = Verbs(store, User(self.owner, actor), self._admit, self.reopen)
+
+    @Once
+    def verbs(self) -> Verbs:
+        return self._verbs_of(self.owner)
+
+    def _verbs_of(self, owner: str) -> Verbs:
+        from postroom.queues.locks import User
+        from postroom.queues.verbs import Verbs
+
+        return Verbs(self.store, User(owner, self.actor), self._admit, self.reopen)
+
+    def settle(self) -> None:
+        """Put back unconfirmed messages of processes that have ended."""
+        with suppress(StoreError):  # a room must open on a full disk, and a damaged one for those who examine it
+            left = self.store.read(lambda tx: tx.handouts.over())
+            if left:
+                from postroom.queues.leases.returning import ENDED, give_back
+
+                give_back(self.store, left, ENDED)
 
     def _admit(self, tx: Transaction, queue: Queue, drafts: Sequence[Draft]) -> list[Put]:
         return self.admission(tx, queue, drafts)
@@ -128,7 +146,7 @@ class Parts:
     def admission(self) -> RoomAdmission:
         from postroom.room.admission import RoomAdmission
 
-        return RoomAdmission(lambda: self.programs, self.room_graphs, self.by)
+        return RoomAdmission(lambda: self.programs, lambda: self.room_graphs, lambda: self.by)
 
     @Once
     def registry(self) -> Registry:
@@ -152,8 +170,7 @@ class Parts:
         """A session for one program, with its own locks."""
         from postroom.queues.sessions import QueueSession
 
-        user = User(f"{self.holder}/s{next(_serial)}", self.actor)
-        return QueueSession(self.store, Verbs(self.store, user, self._admit, self.reopen), source)
+        return QueueSession(self.store, self._verbs_of(f"{self.holder}/s{next(_serial)}"), source)
 
     @Once
     def leasing(self) -> Leasing:
@@ -214,7 +231,7 @@ class Parts:
         from postroom.room.sphere_access import SphereAccess
         from postroom.spheres.monitor import Monitor
 
-        return Monitor(self.store, self.reopen, SphereAccess(self.verbs, self.network))
+        return Monitor(self.store, self.reopen, SphereAccess(self.verbs, lambda: self.network))
 
     @Once
     def procedures(self) -> Procedures:
@@ -325,7 +342,8 @@ class Parts:
             if "network" in made:
                 last.callback(self.network.close)
             last.callback(self._close_store)
-            self.verbs.close()
+            if "verbs" in made:
+                self.verbs.close()
 
     def _close_store(self) -> None:
         made = vars(self)
@@ -337,7 +355,7 @@ class Parts:
                 last.callback(self.monitor.close)
             if "leasing" in made:
                 self.leasing.close()
-            if self.own_locks:
+            if self.own_locks and "verbs" in made:
                 self.verbs.release_locks()
 
 

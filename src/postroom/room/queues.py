@@ -22,28 +22,27 @@ from postroom.model.message import (
 )
 from postroom.model.moment import to_microseconds
 from postroom.model.progress import OnProgress
-from postroom.queues.browsing import browse
 from postroom.queues.holding import Password
-from postroom.queues.leases.leased import Leased
 from postroom.queues.leases.tracing import TRACE, current_trace
 from postroom.queues.limits import wanted
 from postroom.queues.repeating import checked_key
 from postroom.queues.results import Accepted, Distributed, Held, Listing, Received, Sent, SentMany
 from postroom.queues.segments import SOURCE, Area, composed
-from postroom.queues.selectors import Selector
 from postroom.queues.sending import Posting, Wish
-from postroom.queues.sessions import QueueSession
-from postroom.queues.sources import SourceShown
 from postroom.queues.tree.addressing import said
 from postroom.room.parts import RoomPart
 from postroom.room.paths import path_of
 from postroom.store.kernel.queues import Hold
-from postroom.store.tables.sources import Source
 
 if TYPE_CHECKING:
     from postroom.exchange.bulk import Intake, SentFile, SentParts, StoreIntake
     from postroom.exchange.message_writer import MessageFile
     from postroom.model.tables import Table
+    from postroom.queues.leases.leased import Leased
+    from postroom.queues.selectors import Selector
+    from postroom.queues.sessions import QueueSession
+    from postroom.queues.sources import SourceShown
+    from postroom.store.tables.sources import Source
 
 
 class RoomQueues(RoomPart):
@@ -337,7 +336,7 @@ class RoomQueues(RoomPart):
         """
         if where is not None and (segment or area is not None):
             raise ArgumentInvalid(argument="where", why="a message that is chosen is received whole")
-        selector = Selector.of(where)
+        selector = _selector(where)
         if area is not None and area < 1:
             raise ArgumentInvalid(argument="area", why="at least 1")
         if lease is None:
@@ -351,6 +350,8 @@ class RoomQueues(RoomPart):
             )
         seconds = None if lease is True else lease
         leased = self._parts.leasing.receive(queue, seconds=seconds, wait=wait, where=selector)
+        from postroom.queues.leases.leased import Leased
+
         return Leased(leased[0] if leased else None)
 
     def session(self, *, source: str | None = None) -> QueueSession:
@@ -403,11 +404,13 @@ class RoomQueues(RoomPart):
         with it would get, in that order, and then the blocked ones. A listing that was cut off by ``limit`` has a
         ``next``: pass it as ``after`` for the next page.
         """
-        selector = Selector.of(where)
+        selector = _selector(where)
         if selector is None:
             return self._parts.verbs.info(queue, limit, after)
         if after is not None:
             raise ArgumentInvalid(argument="after", why="what a selector chooses has no pages; leave out where")
+        from postroom.queues.browsing import browse
+
         return browse(self._parts.store, queue, selector, limit)
 
     def info(
@@ -494,6 +497,14 @@ class QueueHandle:
     def enable(self, password: Password = "") -> Held:
         """Take it off hold."""
         return self._room.enable(*self.names, password=password)
+
+
+def _selector(where: str | None) -> Selector | None:
+    if where is None:
+        return None
+    from postroom.queues.selectors import Selector
+
+    return Selector.of(where)
 
 
 def _wish(priority: int, delay: float | None, at: datetime | None, expires: float | None) -> Wish:

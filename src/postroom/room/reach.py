@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.errors import RightMissing
 from postroom.flows.loading import FlowLanguage
 from postroom.model.rights import EVERYTHING, OPERATE
@@ -33,6 +32,7 @@ from postroom.stations.counters.definitions import Way
 from postroom.stations.counters.definitions import kept as kept_counters
 from postroom.stations.loading import FormLanguage
 from postroom.stations.procedures.catalog import kept, set_enabled
+from postroom.store.kernel.queues import SYSTEM_ERRORS
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.bindings import Binding
 
@@ -76,9 +76,9 @@ def owned(tx: Transaction) -> list[Owned]:
     ]
 
 
-def refuse_others(tx: Transaction, identity: Identity | None, what: str, name: str) -> None:
+def refuse_others(tx: Transaction, identity: Identity, what: str, name: str) -> None:
     """Raise if a definition belongs to another user, unless an operator changes it. Called with their lock."""
-    if identity is not None and not _operates(identity):
+    if not _operates(identity):
         for definition in owned(tx):
             if (definition.what, definition.name) == (what, name) and definition.by != identity.principal:
                 raise _not_own(identity, definition)
@@ -193,18 +193,6 @@ def refresh(tx: Transaction, parts: Parts) -> None:
             tx.bindings.put(binding._replace(lacking=lacking))
         if lacking is not None and binding.what == "procedure":
             set_enabled(tx, binding.name, False)
-
-
-def withdraw_all(parts: Parts, principal: str) -> None:
-    """Revoke all rights of a user, at once."""
-
-    def work(tx: Transaction) -> None:
-        tx.wake()
-        for grant in tx.access.of(principal):
-            tx.access.remove(grant)
-        refresh(tx, parts)
-
-    parts.store.transact("principal", work)
 
 
 def _lacking(tx: Transaction, identity: Identity, needs: Sequence[Need]) -> str | None:

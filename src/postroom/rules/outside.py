@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from postroom.engine.steps.effects import Document
-from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body, error_queue
+from postroom.engine.steps.failures import Failure, error_body, error_queue
 from postroom.engine.steps.step import ENGINE
 from postroom.errors import EntryRefused
 from postroom.limits import ERROR_DEPTH_MAX
@@ -21,7 +21,7 @@ from postroom.rules.answers import Answers
 from postroom.rules.entries import Candidate
 from postroom.rules.programs import Programs
 from postroom.store.kernel.batch import Put
-from postroom.store.kernel.queues import Admission, Queue
+from postroom.store.kernel.queues import SYSTEM_ERRORS, Admission, Queue
 from postroom.store.kernel.transaction import Transaction
 
 

@@ -12,7 +12,6 @@ from contextlib import nullcontext
 
 from postroom.engine.machine import SPHERES
 from postroom.engine.spheres import RETURN, fail, unmarked
-from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.errors import PostroomError, SphereOver, SphereUnknown, StoreError
 from postroom.model.message import Draft, Stored
 from postroom.spheres.access import QueueAccess
@@ -20,7 +19,7 @@ from postroom.spheres.conditions import fulfilled
 from postroom.spheres.participants import Share
 from postroom.spheres.remains import name_remains
 from postroom.store.kernel.base import Store
-from postroom.store.kernel.queues import Queue
+from postroom.store.kernel.queues import SYSTEM_ERRORS, Queue
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.remote_spheres import MadeAfar
 from postroom.store.tables.spheres import (

@@ -13,14 +13,14 @@ from typing import Any
 
 from postroom.engine.holding import LEASE
 from postroom.engine.steps.effects import Document
-from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body, error_queue
+from postroom.engine.steps.failures import Failure, error_body, error_queue
 from postroom.engine.steps.stage import Result, Stage, Turn
 from postroom.errors import ArgumentInvalid, BodyError
 from postroom.limits import PAGE_ROWS, RETRY_SECONDS
 from postroom.model.message import NO_PROPERTIES, Draft
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Batch
-from postroom.store.kernel.queues import STATE, Queue
+from postroom.store.kernel.queues import STATE, SYSTEM_ERRORS, Queue
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.tokens import Come, Watch
 

@@ -14,12 +14,13 @@ from tests.stations.counters.claims import load as load_counter
 from postroom import faults
 from postroom.engine.steps.attempts import NO_TRIES, Tries, failed
 from postroom.engine.steps.effects import Arrival, Document, Effects, Enqueue, Failed, Granule
-from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_message, told
+from postroom.engine.steps.failures import Failure, error_message, told
 from postroom.errors import ArgumentInvalid
 from postroom.faults import FaultInjected
 from postroom.model.message import Value
 from postroom.room import Postroom
 from postroom.store.kernel.policies import Policy
+from postroom.store.kernel.queues import SYSTEM_ERRORS
 
 QUEUES = """
 create queue in kind basic mode persistent

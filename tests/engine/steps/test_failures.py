@@ -8,11 +8,12 @@ from xml.etree import ElementTree
 import pytest
 
 from postroom.engine.steps.effects import Document
-from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body, error_message, error_queue
+from postroom.engine.steps.failures import Failure, error_body, error_message, error_queue
 from postroom.errors import SchemaInvalid
 from postroom.limits import BODY_BYTES_MAX
 from postroom.model.schema import check_schema
 from postroom.room import Postroom
+from postroom.store.kernel.queues import SYSTEM_ERRORS
 
 FAILURE = Failure("application", "PR0001", "a <b> & c", "rule r")
 

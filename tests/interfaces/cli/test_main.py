@@ -65,6 +65,9 @@ def test_a_verb_of_one_capability_loads_no_other(tmp_path: Path) -> None:
         "room.journal.last(), room.journal.after(0)": set(),
         "room.journal.verify()": set(),
         "room.access.grants(), room.access.tokens()": set(),
+        "room.flows.add_principal('a', 'pw'), room.access.grant('a', 'look'), room.flows.remove_principal('a')": set(),
+        "room.queues.create('q'), room.send('q', 'x'), room.consumers.purge('q')": set(),
+        "room.gateways.all()": {"gateways"},
         "room.stations.nodes(), room.stations.add('Ann', 'pw')": {"stations"},
         "room.load(sys.argv[2])": None,
         "room.flows.graph(), room.flows.publish('S', [1]), room.flows.principals()": {"flows"},
@@ -76,6 +79,51 @@ def test_a_verb_of_one_capability_loads_no_other(tmp_path: Path) -> None:
         told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
         loaded = set(ast.literal_eval(told.stdout)) & {"rules", "flows", "spheres", "stations", "gateways"}
         assert wanted is None or loaded == wanted, use
+
+
+@pytest.mark.parametrize(
+    ("verb", "unwanted"),
+    [
+        ("count", "queues.leases.leasing queues.selecting"),
+        ("send q --body y", "queues.leases.leasing queues.selecting store.tables.types"),
+        ("user list", "flows stations queues.verbs"),
+        ("grant list", "flows stations rules queues.verbs"),
+        ("journal", "queues.verbs"),
+        ("spheres", "stations.forms stations.mail"),
+        ("purge q --yes", "flows"),
+        ("graph", "queues.verbs rules stations"),
+        ("gateway list", "gateways.http gateways.smtp gateways.soap"),
+    ],
+)
+def test_a_command_loads_nothing_but_what_it_uses(verb: str, unwanted: str, tmp_path: Path) -> None:
+    """Half of what a command costs are the classes of modules that nobody uses."""
+    with postroom.open(tmp_path / "room.db") as room:
+        room.queues.create("q")
+        room.send("q", "x")
+    script = "import sys\nfrom postroom.interfaces.cli import main\nsys.argv[1:] = sys.argv[2:]\n"
+    script += "try:\n    main.main()\nexcept SystemExit as end:\n    assert not end.code\nprint(list(sys.modules))"
+    command = [sys.executable, "-c", script, "-", "--room", str(tmp_path / "room.db"), *verb.split()]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    loaded = set(ast.literal_eval(told.stdout.splitlines()[-1]))
+    rows = {
+        f"postroom.store.tables.{table}" for table in ("epochs", "sequences", "streams", "tracking", "working_sets")
+    }
+    refused = (
+        {f"postroom.{name}" for name in unwanted.split()} | SLOW | rows | {"asyncio", "ssl", "argon2", "cloudpickle"}
+    )
+    assert refused & loaded == set()
+
+
+def test_a_command_hardly_looks_for_garbage(tmp_path: Path) -> None:
+    """It keeps nearly all that it makes until it ends."""
+    postroom.open(tmp_path / "room.db").close()
+    script = "import gc, sys\nfrom postroom.interfaces.cli import main\nsys.argv[1:] = sys.argv[2:]\n"
+    script += "began = sum(each['collections'] for each in gc.get_stats())\n"
+    script += "try:\n    main.main()\nexcept SystemExit as end:\n    assert not end.code\n"
+    script += "print(sum(each['collections'] for each in gc.get_stats()) - began)"
+    command = [sys.executable, "-c", script, "-", "--room", str(tmp_path / "room.db"), "count"]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert int(told.stdout.splitlines()[-1]) < 8
 
 
 def test_looking_at_a_room_with_rules_compiles_none_of_them(tmp_path: Path) -> None:

@@ -327,7 +327,7 @@ def test_output_that_took_longer_than_its_time_is_told(room: Postroom, monkeypat
     monkeypatch.setattr("postroom.store.tables.handouts.is_alive", lambda owner: None)
 
     def slow(received: Received) -> None:
-        room._parts.verbs.settle()
+        room._parts.settle()
 
     with pytest.raises(OutputFailed, match="others can receive it again"):
         room.receive("q", deliver=slow)

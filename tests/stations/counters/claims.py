@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.room import Postroom
 from postroom.stations.procedures.evaluation import evaluate_here
+from postroom.store.kernel.queues import SYSTEM_ERRORS
 
 CLAIM = """\
 type CLAIM

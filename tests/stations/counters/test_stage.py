@@ -17,7 +17,6 @@ from tests.stations.world import desk
 
 import postroom
 from postroom import faults
-from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.model.key import key_number, key_text
 from postroom.room import Postroom
 from postroom.stations.places.network import CONTROL
@@ -25,6 +24,7 @@ from postroom.stations.procedures.evaluation import evaluate_here
 from postroom.stations.queries.node_answers import Part, read_part
 from postroom.stations.queries.query import Scope, _Query
 from postroom.stations.queries.reading import Plan
+from postroom.store.kernel.queues import SYSTEM_ERRORS
 from postroom.store.tables.tracking import MAILBOXES
 
 XML = (

@@ -9,9 +9,9 @@ import pytest
 from tests.stations.counters.claims import CLAIM, IN, LINES, OUT, load
 from tests.stations.world import desk
 
-from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.errors import FormInvalid
 from postroom.room import Postroom
+from postroom.store.kernel.queues import SYSTEM_ERRORS
 
 
 def test_try_tells_what_proposed_counters_would_do_and_changes_nothing(here: Postroom, tmp_path: Path) -> None:

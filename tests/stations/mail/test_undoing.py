@@ -17,11 +17,11 @@ from tests.stations.procedures.office import load
 from tests.stations.world import CLAIM, desk, network
 
 from postroom import faults
-from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.errors import QueueUnknown, SphereOver
 from postroom.room import Postroom
 from postroom.stations.places.names import database, mailbox
 from postroom.stations.procedures import interpreter, ties
+from postroom.store.kernel.queues import SYSTEM_ERRORS
 
 PROCEDURES = """\
 procedure copy at South

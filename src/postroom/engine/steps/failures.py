@@ -13,11 +13,9 @@ from postroom.model.key import key_text
 from postroom.model.message import NO_PROPERTIES, Draft, Message
 from postroom.model.xml import parse_xml
 from postroom.model.xmltext import escaped, without_declaration
-from postroom.store.kernel.queues import Keep, Queue
+from postroom.store.kernel.queues import SYSTEM_ERRORS, Keep, Queue
 from postroom.store.kernel.transaction import Transaction
 
-#: Where errors go that nothing else takes. It is always there, and no rule may watch it: so errors of errors end.
-SYSTEM_ERRORS = "postroom-errors"
 _KIND = "rules"  # of queues whose messages stay as long as someone needs them
 
 

@@ -26,7 +26,7 @@ from postroom.engine.steps.effects import (
     ResetSlice,
     moment,
 )
-from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_message
+from postroom.engine.steps.failures import Failure, error_message
 from postroom.engine.steps.serial import Timeline, settle
 from postroom.engine.steps.stage import Folding, Result, Share, Watched
 from postroom.errors import BodyError
@@ -34,7 +34,7 @@ from postroom.limits import STEP_BYTES_MAX, STEP_FREE_MESSAGES, STEP_ROUNDS_MAX
 from postroom.model.message import IN_SPHERE, Draft, Stored
 from postroom.store.kernel.batch import Admit, Batch, Origin, Places, Put, Stale, admit_nothing
 from postroom.store.kernel.message_rows import State
-from postroom.store.kernel.queues import Admission, Queue
+from postroom.store.kernel.queues import SYSTEM_ERRORS, Admission, Queue
 from postroom.store.kernel.timers import ECHO, Timer
 from postroom.store.kernel.transaction import Transaction
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from postroom.engine.steps.effects import Document
-from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body, error_queue
+from postroom.engine.steps.failures import Failure, error_body, error_queue
 from postroom.errors import BodyError, StreamCheckpoint
 from postroom.flows.evaluation.states import StoredStates
 from postroom.flows.graph.versions import RoomGraph, RoomGraphs
@@ -19,7 +19,7 @@ from postroom.flows.streams.routing import Ends, Refused
 from postroom.model.message import NO_PROPERTIES, Draft
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import NOWHERE, Admit, Batch, Put
-from postroom.store.kernel.queues import Admission, Queue
+from postroom.store.kernel.queues import SYSTEM_ERRORS, Admission, Queue
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.streams import Stream
 

@@ -12,10 +12,9 @@ from contextlib import closing
 from functools import partial
 from typing import Any, NamedTuple
 
-from postroom.engine.spheres import withdraw
-from postroom.errors import OutputFailed, StoreError
+from postroom.errors import OutputFailed
 from postroom.model.key import key_text
-from postroom.model.message import Message, Stored
+from postroom.model.message import IN_SPHERE, Message, Stored
 from postroom.queues.results import Received
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.owner import own_token
@@ -150,7 +149,7 @@ def undo(store: Store, taken: Taken, why: str) -> None:
         queue, stored = tx.queues.locked(taken.queue), taken.stored
         if taken.last:
             if tx.handouts.put_back(queue.id, stored, why):
-                withdraw(tx, queue.id, stored)
+                _withdrawn(tx, queue.id, stored)
         elif queue.lock_message == stored.key and (queue.lock_segment, queue.lock_char) == taken.then:
             tx.queues.unlock(queue, why)  # it starts again at its first segment
         tx.wake()
@@ -174,7 +173,16 @@ def restore(tx: Transaction, handout: Handout, why: str) -> bool:
     stored = tx.handouts.copy(handout.message)
     if stored is None or not tx.handouts.give_back(handout, why):
         return False
-    return not withdraw(tx, handout.queue, stored)
+    return not _withdrawn(tx, handout.queue, stored)
+
+
+def _withdrawn(tx: Transaction, queue: int, stored: Stored) -> bool:
+    """Whether a message that is back belongs to a sphere that has failed meanwhile, and was withdrawn."""
+    if IN_SPHERE not in stored.properties:
+        return False
+    from postroom.engine.spheres import withdraw
+
+    return withdraw(tx, queue, stored)
 
 
 def take_back(store: Store) -> None:
@@ -194,13 +202,3 @@ def take_back(store: Store) -> None:
         tx.wake()
 
     store.transact("give-back", work)
-
-
-def settle(store: Store) -> None:
-    """Put back the unconfirmed messages of processes that have ended."""
-    try:
-        left = store.read(lambda tx: tx.handouts.over())
-        if left:
-            give_back(store, left, ENDED)
-    except StoreError:  # a room must open on a full disk, and a damaged one for those who examine it
-        return

@@ -7,7 +7,6 @@ with the place of the error.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
 import threading
@@ -34,11 +33,12 @@ from postroom.queues.leases.tracing import TRACE, current_trace
 
 log = logging.getLogger("postroom.work")
 _ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-_CANCELLED = (asyncio.CancelledError, CancelledError)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _awaited_alone(result: Any) -> None:
+    import asyncio  # few functions are coroutines
+
     asyncio.run(_awaited(result))
 
 
@@ -315,7 +315,7 @@ class _Lane:
                     message.done()
 
     def _fail(self, message: LeasedMessage, failure: BaseException) -> None:
-        if isinstance(failure, _CANCELLED) and self._is_ending():
+        if _was_cancelled(failure) and self._is_ending():
             message.release()
             return
         misfit = isinstance(failure, BodyMismatch)
@@ -353,6 +353,12 @@ def _log_failure(message: LeasedMessage, why: str, failed: FailedAttempt, failur
 
 async def _awaited(result: Any) -> Any:
     return await result
+
+
+def _was_cancelled(failure: BaseException) -> bool:
+    from asyncio import CancelledError as TaskCancelled
+
+    return isinstance(failure, (CancelledError, TaskCancelled))
 
 
 def _asked(function: Callable[..., Any], around: Surroundings) -> tuple[Asked, ...]:

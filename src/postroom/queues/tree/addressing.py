@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from shlex import join
 
-from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.errors import ArgumentInvalid, QueueHeld, QueueNotSingle, QueueOwned, QueueUnknown
 from postroom.limits import HIERARCHY_LEVELS_MAX
 from postroom.model.spelling import close, written
-from postroom.store.kernel.queues import ALIVE, CLOSED, OWNED, STATE, UNDO, Hold, Queue
+from postroom.store.kernel.queues import ALIVE, CLOSED, OWNED, STATE, SYSTEM_ERRORS, UNDO, Hold, Queue
 from postroom.store.kernel.transaction import Transaction
 
 Names = tuple[str, ...]

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.errors import ProgramInvalid
 from postroom.limits import QUEUE_NAME_CHARS_MAX
 from postroom.model.definitions import Position, Problem, nearest, refuse
@@ -27,6 +26,7 @@ from postroom.rules.language.expression import read
 from postroom.rules.language.prolog import Function, Variable
 from postroom.rules.language.reader import EXTENSIONS
 from postroom.rules.language.tokens import Unreadable, namespaces, tokens_before
+from postroom.store.kernel.queues import SYSTEM_ERRORS
 from postroom.store.tables.endpoints import IN, OUT, REPLY, Endpoint, Port
 from postroom.store.tables.spheres import ABORTING
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from postroom.engine.steps.effects import PLAIN, Action, Arrival, Document, Effects, Enqueue, ResetSlice
-from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body
+from postroom.engine.steps.failures import Failure, error_body
 from postroom.engine.steps.serial import Timeline, settle
 from postroom.errors import BodyError, PropertyInvalid
 from postroom.limits import (
@@ -35,6 +35,7 @@ from postroom.rules.entries import Candidate, Entry
 from postroom.rules.evaluation.saxon_format import Answer, Made, answer, batch, by_template, element, parts
 from postroom.rules.evaluation.sets import Base, Sets
 from postroom.rules.evaluation.xquery import TOO_MUCH, Evaluator, QueryFailed, saxon
+from postroom.store.kernel.queues import SYSTEM_ERRORS
 
 _TOO_MUCH_MAX = 6  # then nothing more is evaluated
 _SMALL = BODY_BYTES_MAX // 4  # characters that cannot be too many bytes

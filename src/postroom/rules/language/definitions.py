@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-from postroom.engine.steps.failures import SYSTEM_ERRORS
 from postroom.model.definitions import Definition, Position
 from postroom.rules.language.edits import line_column
+from postroom.store.kernel.queues import SYSTEM_ERRORS
 
 if TYPE_CHECKING:
     from postroom.rules.language.prolog import Prolog

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from postroom.engine.steps.attempts import check_reader
-from postroom.engine.steps.failures import SYSTEM_ERRORS, error_queue
+from postroom.engine.steps.failures import error_queue
 from postroom.errors import DefinitionUnknown, FormInvalid, StationInUse
 from postroom.model.definitions import Definition, Loaded, Position, Problem, nearest, refuse
 from postroom.stations.places.names import mailbox
 from postroom.stations.versions import ByVersion, load
-from postroom.store.kernel.queues import CLOSED, MAILBOX, Queue
+from postroom.store.kernel.queues import CLOSED, MAILBOX, SYSTEM_ERRORS, Queue
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.definitions import COUNTER
 

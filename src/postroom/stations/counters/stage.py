@@ -20,7 +20,7 @@ from postroom.engine.spheres import Fates, Made, bound_to, plainly, sphere_of
 from postroom.engine.steps import attempts
 from postroom.engine.steps.attempts import Tries
 from postroom.engine.steps.effects import Document, Failed
-from postroom.engine.steps.failures import SYSTEM_ERRORS, Failure, error_body
+from postroom.engine.steps.failures import Failure, error_body
 from postroom.engine.steps.stage import Result, Stage, Turn
 from postroom.engine.steps.step import releases
 from postroom.errors import BodyError, BodyMismatch, NodeDown
@@ -41,7 +41,7 @@ from postroom.stations.places.postmarks import Postmarks, properties
 from postroom.store.kernel.batch import Batch, Change, Put, Stale, Take
 from postroom.store.kernel.handling import New
 from postroom.store.kernel.message_rows import State
-from postroom.store.kernel.queues import MAILBOX, Queue
+from postroom.store.kernel.queues import MAILBOX, SYSTEM_ERRORS, Queue
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.tables.tracking import MAILBOXES
 

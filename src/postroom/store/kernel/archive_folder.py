@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from postroom.errors import ArchiveDamaged, ArchiveMissing
-from postroom.store.kernel.columns import JOURNAL
+from postroom.store.kernel.columns import DEPARTED, JOURNAL
 from postroom.store.kernel.session import Row
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 _FORMAT = 1
-#: What is known of messages that were gone by the end of an archive.
-DEPARTED_COLUMNS = ("key", "last", "cause", "type")
 _TEXTS = ("verb", "actor", "detail", "type")  # all other columns are numbers, or bytes if their name says so
 
 
@@ -163,7 +161,7 @@ class ArchiveFolder:
                 yield rows_of(self._guarded(partial(_read, file)), self._columns(kind))
 
     def _columns(self, kind: str) -> tuple[str, ...]:
-        return self.manifest.columns if kind == "lines" else DEPARTED_COLUMNS
+        return self.manifest.columns if kind == "lines" else DEPARTED
 
     def _select(self, kind: str, fits: Callable[[Part], bool], column: str, value: int | list[int]) -> list[Row]:
         rows: list[Row] = []

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from postroom.errors import StoreCorrupt
-from postroom.store.kernel.archive_folder import DEPARTED_COLUMNS, ArchiveFolder, Manifest
+from postroom.store.kernel.columns import DEPARTED
 from postroom.store.kernel.message_rows import MessageRows
 from postroom.store.kernel.session import Row, StoreTable
+
+if TYPE_CHECKING:
+    from postroom.store.kernel.archive_folder import ArchiveFolder, Manifest
 
 _ALL = "SELECT id, folder, first, last, until, lines, departed, digest FROM archives ORDER BY id"
 _END = "SELECT coalesce(max(last), 0) FROM archives"
@@ -24,7 +27,7 @@ _FIRST = "SELECT min(seq) FROM journal"
 _NEWEST = "SELECT max(seq) FROM journal"
 _TIME = "SELECT max(at) FROM journal WHERE seq <= ?"
 _COUNT = "SELECT count(*) FROM journal WHERE seq <= ?"
-_DEPARTED = "SELECT " + ", ".join(DEPARTED_COLUMNS) + " FROM departed WHERE key > ? ORDER BY key LIMIT ?"
+_DEPARTED = "SELECT " + ", ".join(DEPARTED) + " FROM departed WHERE key > ? ORDER BY key LIMIT ?"
 # A sphere that has not ended looks at where its messages came from.
 _UNSETTLED = """
 SELECT s.id, s.started FROM spheres s JOIN messages m ON m.key = s.token JOIN queues q ON q.id = m.queue
@@ -49,6 +52,8 @@ class Archive(NamedTuple):
 
     def shelf(self) -> ArchiveFolder:
         """Its files, for reading."""
+        from postroom.store.kernel.archive_folder import ArchiveFolder
+
         return ArchiveFolder(self.folder, self.digest)
 
 

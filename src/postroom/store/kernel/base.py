@@ -299,7 +299,7 @@ class Store(ABC):
             transaction.keys.rolled_back()
             self._raise_ours(error)
         finally:
-            transaction.definitions.changing = False
+            transaction.ended()
         self._finish(label)
         if wake:
             self._wake_after_commit(lines)

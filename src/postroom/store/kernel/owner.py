@@ -9,7 +9,6 @@ start of the machine is kept beside it, so that a changed clock is noticed.
 from __future__ import annotations
 
 import os
-import socket
 import sys
 import threading
 from functools import cache
@@ -139,5 +138,5 @@ def _machine() -> str:
             boot = file.read().strip().replace("-", "")[:12]
         space = os.readlink("/proc/self/ns/pid").strip("pid:[]")
     except OSError:
-        return socket.gethostname().replace("/", "_")
+        return os.uname().nodename.replace("/", "_")
     return f"{boot}.{space}"

@@ -6,7 +6,6 @@ A queue without a policy uses the default lease time, free order, and unlimited 
 from __future__ import annotations
 
 import json
-from secrets import randbelow
 from typing import Any, NamedTuple
 
 from postroom.limits import (
@@ -76,6 +75,8 @@ class Policy(NamedTuple):
 
     def delay(self, attempts: int) -> int:
         """Microseconds until the next attempt: random, between half and all of a doubling time."""
+        from secrets import randbelow  # few programs need it
+
         whole = in_microseconds(min(self.backoff * 2 ** min(attempts - 1, 40), self.backoff_max)) if self.backoff else 0
         return whole // 2 + randbelow(whole // 2 + 1)
 

@@ -18,6 +18,8 @@ from postroom.store.kernel.owner import is_alive
 from postroom.store.kernel.session import Row, Session
 from postroom.store.kernel.statement import GREATEST, TEXTS, Statement
 
+#: Where errors go that nothing else takes. It is always there, and no rule may watch it: so errors of errors end.
+SYSTEM_ERRORS = "postroom-errors"
 MEND = "postroom mend sets right what the rest of the store knows"  # advice with what is damaged
 
 

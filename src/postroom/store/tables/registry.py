@@ -5,7 +5,6 @@ Passwords are chosen, tokens are generated; both are stored as argon2id hashes o
 
 from __future__ import annotations
 
-import secrets
 from contextlib import suppress
 from hashlib import blake2b
 from hmac import compare_digest
@@ -33,7 +32,9 @@ class Registry:
 
         An existing one needs its current secret, or the operator's ``replace``.
         """
-        token = secrets.token_urlsafe(24) if password is None else None
+        from secrets import token_urlsafe  # few programs make a token
+
+        token = token_urlsafe(24) if password is None else None
         secret = self.hashed(name, token or password or "")
         if old is not None and not replace:
             self.verify(name, old)
@@ -106,8 +107,10 @@ class Registry:
 
     def login(self, name: str, password: str) -> str:
         """Check a password once; returns a token for some hours."""
+        from secrets import token_hex, token_urlsafe
+
         self.verify(name, password)
-        id, token = secrets.token_hex(4), secrets.token_urlsafe(24)
+        id, token = token_hex(4), token_urlsafe(24)
 
         def work(tx: Transaction) -> None:
             for login, secret in tx.principals.secrets(LOGIN).items():

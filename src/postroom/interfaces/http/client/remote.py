@@ -38,7 +38,7 @@ from postroom.queues.leases.working import Workers
 from postroom.queues.relocating import Relocated
 from postroom.queues.results import Listing, Received
 from postroom.queues.tree.addressing import names_of, said
-from postroom.room import Postroom, QueueHandle
+from postroom.room import Postroom
 from postroom.room.access import RoomAccess
 from postroom.room.consumers import RoomConsumers
 from postroom.room.definitions import RoomDefinitions
@@ -48,7 +48,7 @@ from postroom.room.gateways import RoomGateways
 from postroom.room.journal import RoomJournal
 from postroom.room.operations import RoomOperations
 from postroom.room.paths import File
-from postroom.room.queues import RoomQueues
+from postroom.room.queues import QueueHandle, RoomQueues
 from postroom.room.spheres import RoomSpheres
 from postroom.room.stations import RoomStations
 from postroom.spheres.sphere import Sphere
