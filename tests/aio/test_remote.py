@@ -152,3 +152,24 @@ def test_a_server_that_is_not_there_or_refuses_is_told(here: Served) -> None:
 async def _open_here(url: str) -> None:
     async with postroom.aio.open(url, token="x"):
         pass
+
+
+def test_what_is_not_delivered_goes_back_to_its_place(here: Served) -> None:
+    here.room.send("q", "x")
+
+    def fail(_: object) -> None:
+        raise OSError("no paper")
+
+    async def work(room: AsyncRoom) -> None:
+        for receive in (room.receive, room.queues.receive):
+            with pytest.raises(OSError, match="no paper"):
+                await receive("q", deliver=fail)
+        with pytest.raises(errors.NotRemote, match="with deliver"):
+            await room.receive("q", deliver=fail, segment=True)
+        with pytest.raises(errors.NotRemote, match="with deliver"):
+            await (await room.client("boss")).receive(deliver=fail)
+        leased = (await room.receive("q", lease=30)).message
+        assert leased is not None
+        assert leased.attempts == 1
+
+    within(here, work)

@@ -16,12 +16,12 @@ from postroom.aio.parts import AsyncFlows, AsyncSpheres
 from postroom.aio.places import AsyncClient, AsyncSphere
 from postroom.aio.rooms import AsyncConsumers, AsyncQueues, AsyncRoom
 from postroom.aio.threads import Threads
-from postroom.errors import ArgumentInvalid
+from postroom.errors import ArgumentInvalid, NotRemote
 from postroom.interfaces.http.client.remote import RemoteRoom
 from postroom.limits import AIO_POLL_SECONDS, LEASE_SECONDS
 from postroom.model.arguments import check_call
 from postroom.model.message import Message
-from postroom.queues.leases.leased import LeasedMessage
+from postroom.queues.leases.leased import LeasedMessage, plain
 from postroom.queues.leases.leasing import waited
 from postroom.queues.results import Received, Sent
 from postroom.room.consumers import RoomConsumers
@@ -154,9 +154,7 @@ class RemoteQueues(AsyncQueues):
         if leased is None:
             return Received(None)
         await self._threads.finish(leased.done())
-        message = Message(leased._leased._stored)
-        message.sphere = leased.sphere
-        return Received(message)
+        return Received(plain(leased._leased), end_of_message=True)
 
     async def _lease(
         self, queue: tuple[str, ...], lease: float | Literal[True], wait: float | None, where: str | None
@@ -216,9 +214,9 @@ class RemoteClient(AsyncClient):
         self, wait: float | None = None, *, deliver: Callable[[Received], None] | None = None
     ) -> Received:
         """The next event that an arc has delivered."""
+        if deliver is not None:
+            raise NotRemote(what="receiving events with deliver")
         received: Received = await self._threads.receive("client.receive", {}, wait)
-        if received and deliver is not None:
-            deliver(received)
         return received
 
 
