@@ -308,7 +308,7 @@ class AsyncConsumers(Part):
     async def done_many(self, messages: Iterable[AsyncLeasedMessage]) -> None:
         """Acknowledge several leased messages in one commit; none of them if a lease was lost."""
         ended = [message._leased for message in messages]
-        await self._threads.run(partial(self._here.done_many, ended))
+        await self._ends.run(partial(self._here.done_many, ended))
 
     async def lease(self, number: int) -> AsyncLeasedMessage:
         """A leased message by the number of its lease, so that a program can end a lease that another one got."""

@@ -33,7 +33,14 @@ from postroom.interfaces.http.client.spheres import RemoteSphere, as_mailed_with
 from postroom.interfaces.http.contract.objects import Objects
 from postroom.interfaces.http.contract.operation import LOCAL, UNSENT, Operation
 from postroom.interfaces.http.contract.operations import OPERATIONS
-from postroom.limits import COLLECTION_BYTES_MAX, COMMIT_SECONDS, FLOW_BYTES_MAX, HEARTBEAT_SECONDS, LEASE_SECONDS, LISTED_MAX
+from postroom.limits import (
+    COLLECTION_BYTES_MAX,
+    COMMIT_SECONDS,
+    FLOW_BYTES_MAX,
+    HEARTBEAT_SECONDS,
+    LEASE_SECONDS,
+    LISTED_MAX,
+)
 from postroom.model.arguments import check_call, check_methods
 from postroom.model.definitions import Loaded
 from postroom.model.message import Message
