@@ -237,6 +237,23 @@ def test_what_cannot_be_done_from_afar_says_so(here: Served, tmp_path: Path) -> 
                 verb()
 
 
+def test_a_client_is_the_user_of_the_token_and_nobody_else(here: Served) -> None:
+    here.user("pc")
+    with postroom.open(here.url, token=here.token) as it:
+        assert it.client("boss").name == "boss"
+        with pytest.raises(
+            errors.PrincipalRefused, match="that of boss: open the room with a token of pc"
+        ):
+            it.client("pc")
+        for name in ("boss", "pc"):
+            with pytest.raises(errors.PrincipalRefused, match="no password is asked for"):
+                it.client(name, "secret")
+        with pytest.raises(NotRemote, match="broker"):
+            it.client("boss", broker="another")
+    with postroom.open(here.url, token="wrong") as stranger, pytest.raises(errors.TokenRefused):
+        stranger.client("boss")
+
+
 def test_a_station_is_worked_at_with_a_token(here: Served, tmp_path: Path) -> None:
     (tmp_path / "memo.form").write_text(MEMO)
     for name in ("John", "Jane"):

@@ -22,6 +22,7 @@ from postroom.errors import (
     NotRemote,
     OutputFailed,
     PostroomError,
+    PrincipalRefused,
     QueueFull,
 )
 from postroom.exchange.bulk import Intake
@@ -450,10 +451,11 @@ class RemoteOperations(_Remote, RoomOperations):
 
 @_verbs("client")
 class RemoteClient(_Remote):
-    """The user of the token as a client; its name is the user's."""
+    """The user of the token as a client."""
 
-    def __init__(self, parts: RemoteParts) -> None:
+    def __init__(self, parts: RemoteParts, name: str) -> None:
         self._parts = parts
+        self.name = name
 
     def publish(self, space: str, event: Any, *, idempotency_key: str | None = None) -> Any:
         """Publish one event."""
@@ -478,8 +480,17 @@ class RemoteClient(_Remote):
 @_verbs("flows")
 class RemoteFlows(_Remote, RoomFlows):
     def client(self, name: str, password: str | None = None, *, broker: str | None = None) -> Any:
-        """The user of the token, whatever the name: a server knows who calls."""
-        return RemoteClient(self._parts)
+        """The user of the token, by its name: a server knows who calls, and asks for no password."""
+        if broker is not None:
+            raise NotRemote(what="a client at another broker")
+        if password is not None:
+            why = "through a server no password is asked for: open the room with a token of this user"
+            raise PrincipalRefused(principal=name, why=why)
+        user = self._parts.link.user()
+        if name != user:
+            why = f"the token is that of {user}: open the room with a token of {name}"
+            raise PrincipalRefused(principal=name, why=why)
+        return RemoteClient(self._parts, name)
 
 
 @_verbs("gateways")
