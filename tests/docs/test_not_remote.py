@@ -1,4 +1,4 @@
-"""The guide lists what cannot be done through a server: exactly that, found by looking at every method of both rooms."""
+"""The guide lists what cannot be done through a server: exactly what every method of both rooms says."""
 
 from __future__ import annotations
 

@@ -126,6 +126,14 @@ class Workers:
         return add
 
 
+def check_workers(workers: Sequence[Worker], around: Surroundings) -> None:
+    """Raise if there is none, or if a function wants what it cannot be given."""
+    if not workers:
+        raise ArgumentInvalid(argument="workers", why="there is none; decorate a function with worker(QUEUE)")
+    for worker in workers:
+        _asked(worker.function, around)
+
+
 class Pool:
     """Runs workers until it is stopped, or until nothing is left."""
 
@@ -151,8 +159,7 @@ class Pool:
 
     def run(self, *, until_idle: bool = False, report: Callable[[Progress], None] | None = None) -> Progress:
         """Work until stopped; with ``until_idle`` until the queues have nothing to deliver now."""
-        if not self._workers:
-            raise ArgumentInvalid(argument="workers", why="there is none; decorate a function with worker(QUEUE)")
+        check_workers(self._workers, self._around)
         lanes = [
             _Lane(worker, self._leasing, self._keeper, self.progress, self._stop, self._around)
             for worker in self._workers
