@@ -32,17 +32,28 @@ class Threads:
         self._jobs: set[Future[Any]] = set()
         self._closed = False
 
-    async def run(self, work: Callable[[], T], undo: Callable[[T], object] | None = None, *, apart: bool = False) -> T:
+    async def run(
+        self,
+        work: Callable[[], T],
+        undo: Callable[[T], object] | None = None,
+        *,
+        apart: bool = False,
+        stop: Callable[[], object] | None = None,
+    ) -> T:
         """Returns the result of ``work``; if the caller is cancelled, passes it to ``undo``. With ``apart``, for work
-        that may take long, it runs in a thread of its own."""
+        that may take long, it runs in a thread of its own. With ``stop``, a cancelled caller calls that and waits until
+        the work has ended."""
         self.check_use()
         job: Future[T] = self._start(partial(copy_context().run, work), apart)
         done: asyncio.Future[None] = self.loop.create_future()
         job.add_done_callback(lambda _: self._tell(done))
         try:
-            await done
+            await (done if stop is None else asyncio.shield(done))
         except asyncio.CancelledError:
-            if not job.cancel() and undo is not None:
+            if stop is not None:
+                stop()
+                await _ended(done)
+            elif not job.cancel() and undo is not None:
                 job.add_done_callback(partial(self._undo, undo))
             raise
         return job.result()
@@ -53,9 +64,7 @@ class Threads:
         try:
             return await asyncio.shield(doing)
         except asyncio.CancelledError:
-            while not doing.done():
-                with suppress(asyncio.CancelledError):
-                    await asyncio.wait([doing])
+            await _ended(doing)
             if not doing.cancelled():
                 doing.exception()  # whoever is cancelled is not told of it
             raise
@@ -114,6 +123,13 @@ class Threads:
     def start(self, work: Callable[[], object]) -> None:
         """Run ``work`` in the background."""
         self._start(work, False)
+
+
+async def _ended(doing: asyncio.Future[Any]) -> None:
+    """Wait until it has ended, however often the caller is cancelled."""
+    while not doing.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([doing])
 
 
 async def _awaited(result: Awaitable[T]) -> T:

@@ -175,27 +175,28 @@ class Pool:
         threads = [
             threading.Thread(target=lane.run, args=(until_idle,), name=f"worker {n}") for n, lane in enumerate(lanes)
         ]
-        for thread in threads:
-            thread.start()
         try:
-            self._watch(threads, until_idle, report)
-        except BaseException:
-            self.stop()
             for thread in threads:
-                thread.join()
+                thread.start()
+            self._watch(lanes, until_idle, report)
+        except (
+            BaseException
+        ):  # Ctrl-C, perhaps; a thread counts as ended if its join was interrupted, so none is joined
+            self.stop()
+            for thread, lane in zip(threads, lanes, strict=True):
+                while thread.is_alive() and not lane.over.wait(WORKER_WAIT_SECONDS):
+                    pass
             raise
         for lane in lanes:
             if lane.error is not None:
                 raise lane.error
 
-    def _watch(
-        self, threads: list[threading.Thread], until_idle: bool, report: Callable[[Progress], None] | None
-    ) -> None:
-        while any(thread.is_alive() for thread in threads):
+    def _watch(self, lanes: list[_Lane], until_idle: bool, report: Callable[[Progress], None] | None) -> None:
+        while not all(lane.over.is_set() for lane in lanes):
             if not until_idle and not self._stop.is_set():
                 self._tick()
-            for thread in threads:
-                thread.join(WORKER_WAIT_SECONDS / len(threads))
+            for lane in lanes:
+                lane.over.wait(WORKER_WAIT_SECONDS / len(lanes))
             if report is not None:
                 report(self.progress)
 
@@ -223,8 +224,15 @@ class _Lane:
         self._ended: list[tuple[LeasedMessage, BaseException | None]] = []
         self._running = 0
         self.error: BaseException | None = None
+        self.over = threading.Event()
 
     def run(self, until_idle: bool) -> None:
+        try:
+            self._run(until_idle)
+        finally:
+            self.over.set()
+
+    def _run(self, until_idle: bool) -> None:
         with ThreadPoolExecutor(self._worker.concurrency, thread_name_prefix="postroom-worker") as calls:
             try:
                 while self._turn(calls, until_idle):
