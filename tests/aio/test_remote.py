@@ -47,6 +47,8 @@ def within(here: Served, work: suite.Work) -> Any:
         suite.test_refusals_are_those_of_the_room,
         suite.test_a_block_that_raises_has_failed_and_one_that_is_cancelled_gives_back,
         suite.test_tasks_that_wait_share_a_thread,
+        suite.test_many_that_are_ended_together_are_ended_before_their_task_is_cancelled,
+        suite.test_a_room_that_was_closed_says_so,
         suite.test_a_wait_ends_and_a_held_queue_is_waited_for,
         suite.test_a_sphere_and_a_client_are_awaited,
         suite.test_coroutine_workers_use_the_room_in_its_loop,
@@ -55,6 +57,11 @@ def within(here: Served, work: suite.Work) -> Any:
 )
 def test_the_suite_through_a_server(test: Callable[[Postroom], None], here: Served) -> None:
     test(here.room)
+
+
+@pytest.mark.parametrize("end", suite.END)
+def test_an_end_that_has_begun_is_finished_before_its_task_is_cancelled(here: Served, end: str) -> None:
+    suite.test_an_end_that_has_begun_is_finished_before_its_task_is_cancelled(here.room, end)
 
 
 @pytest.mark.parametrize("leased", [False, True])
@@ -152,3 +159,24 @@ def test_a_server_that_is_not_there_or_refuses_is_told(here: Served) -> None:
 async def _open_here(url: str) -> None:
     async with postroom.aio.open(url, token="x"):
         pass
+
+
+def test_what_is_not_delivered_goes_back_to_its_place(here: Served) -> None:
+    here.room.send("q", "x")
+
+    def fail(_: object) -> None:
+        raise OSError("no paper")
+
+    async def work(room: AsyncRoom) -> None:
+        for receive in (room.receive, room.queues.receive):
+            with pytest.raises(OSError, match="no paper"):
+                await receive("q", deliver=fail)
+        with pytest.raises(errors.NotRemote, match="with deliver"):
+            await room.receive("q", deliver=fail, segment=True)
+        with pytest.raises(errors.NotRemote, match="with deliver"):
+            await (await room.client("boss")).receive(deliver=fail)
+        leased = (await room.receive("q", lease=30)).message
+        assert leased is not None
+        assert leased.attempts == 1
+
+    within(here, work)

@@ -7,6 +7,7 @@ import inspect
 import random
 import threading
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ import postroom.aio
 from postroom.aio import AsyncLeasedMessage, AsyncRoom
 from postroom.aio.places import AsyncClient, AsyncMachine, AsyncSession, AsyncSphere, AsyncStation
 from postroom.aio.rooms import AsyncQueue
-from postroom.errors import ArgumentInvalid, LeaseOver, QueueFull, QueueHeld, QueueUnknown
+from postroom.errors import ArgumentInvalid, LeaseOver, QueueFull, QueueHeld, QueueUnknown, StoreStopped
 from postroom.queues.leases.working import Workers
 from postroom.queues.sessions import QueueSession
 from postroom.room import Postroom
@@ -318,6 +319,96 @@ def test_a_room_that_is_closed_gives_back_what_was_leased(q: Postroom) -> None:
     assert q.count("q").queues[0].unprocessed == 1
 
 
+END = {
+    "work": lambda message: None,
+    "done": lambda message: message.done(),
+    "release": lambda message: message.release(),
+    "fail": lambda message: message.fail("no", final=True),
+}
+
+
+@pytest.mark.parametrize("end", END)
+def test_an_end_that_has_begun_is_finished_before_its_task_is_cancelled(q: Postroom, end: str) -> None:
+    q.send_many("q", [str(number) for number in range(TASKS)])
+
+    async def work(room: AsyncRoom) -> None:
+        ending: list[bool] = [False] * TASKS
+
+        async def one(number: int) -> None:
+            async with room.work("q", lease=3600, wait=30) as message:
+                assert message is not None
+                ending[number] = True
+                if end != "work":
+                    await END[end](message)
+
+        tasks = [asyncio.create_task(one(number)) for number in range(TASKS)]
+        while not all(ending):
+            await asyncio.sleep(0)
+            for number, task in enumerate(tasks):
+                if ending[number]:
+                    task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        (left,) = (await room.count("q")).queues
+        done = TASKS if end in ("work", "done") else 0
+        assert (left.leased, left.processed, left.unprocessed) == (0, done, TASKS if end == "release" else 0)
+
+    within(q, work)
+
+
+def test_many_that_are_ended_together_are_ended_before_their_task_is_cancelled(q: Postroom) -> None:
+    q.send_many("q", [str(number) for number in range(TASKS)])
+
+    async def work(room: AsyncRoom) -> None:
+        leased = await room.receive_many("q", count=TASKS, lease=3600)
+        task = asyncio.create_task(room.consumers.done_many(leased))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert all(message.ended for message in leased)
+        assert (await room.count("q")).queues[0].processed == TASKS
+
+    within(q, work)
+
+
+def test_a_room_that_was_closed_says_so(q: Postroom) -> None:
+    async def work(room: AsyncRoom) -> None:
+        leased = await room.receive_many("q", count=1)
+        await room.close()
+
+        async def each() -> None:
+            async for _ in room.each("q"):
+                pass
+
+        async def blocked() -> None:
+            async with room.work("q"):
+                pass
+
+        async def peek() -> None:
+            await room.peek("q")
+
+        for call in (
+            lambda: room.send("q", "x"),
+            lambda: room.send("q", "x", delay=1),
+            lambda: room.receive("q"),
+            lambda: room.receive("q", wait=1, lease=1),
+            lambda: room.count("q"),
+            lambda: leased[0].done(),
+            lambda: leased[0].release(),
+            lambda: room.consumers.done_many(leased),
+            lambda: room.drain(),
+            each,
+            blocked,
+            peek,
+        ):
+            with pytest.raises(StoreStopped, match="it was closed"):
+                await call()
+        await room.close()
+
+    q.send("q", "x")
+    within(q, work)
+
+
 def test_a_sphere_and_a_client_are_awaited(q: Postroom) -> None:
     async def work(room: AsyncRoom) -> None:
         async with await room.sphere("s") as sphere:
@@ -339,8 +430,9 @@ def test_a_room_belongs_to_its_loop(q: Postroom) -> None:
     room = asyncio.run(main())
 
     async def other() -> None:
-        with pytest.raises(ArgumentInvalid, match="another event loop"):
-            await room.count("q")
+        for call in (room.count, partial(room.send, body="x"), room.receive, partial(room.receive, lease=1)):
+            with pytest.raises(ArgumentInvalid, match="another event loop"):
+                await call("q")
         await room.close()
 
     asyncio.run(other())
@@ -412,6 +504,34 @@ def test_workers_whose_task_is_cancelled_finish_what_was_begun(q: Postroom) -> N
     count = q.count("q").queues[0]
     assert (count.leased, count.processed) == (0, len(list(q.peek("out"))))
     assert 0 < count.processed < 5
+
+
+def test_workers_whose_task_was_cancelled_have_ended_when_it_has(q: Postroom) -> None:
+    q.send_many("q", ["x"] * 30)
+
+    async def work(room: AsyncRoom) -> None:
+        begun, ended = [0], [0]
+
+        @room.worker("q", concurrency=5)
+        async def handle(message: AsyncLeasedMessage) -> None:
+            begun[0] += 1
+            await asyncio.sleep(0.3)
+            ended[0] += 1
+
+        running = asyncio.create_task(room.consumers.run())
+        while begun[0] < 5:
+            await asyncio.sleep(0.01)
+        for _ in range(3):
+            running.cancel()
+            await asyncio.sleep(0.02)
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert begun == ended
+        (left,) = (await room.count("q")).queues
+        assert (left.leased, left.processed) == (0, ended[0])
+        assert left.processed < 30
+
+    within(q, work)
 
 
 def test_a_loop_that_ends_gives_back_what_its_workers_had(q: Postroom) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
-from typing import Any, Concatenate, NamedTuple, ParamSpec
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from postroom.aio.calls import Unawaited, iterated
 from postroom.aio.threads import Threads, Together
@@ -15,10 +15,14 @@ from postroom.queues.leases.leasing import Leasing
 from postroom.queues.results import Listing
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Ends:
-    """Ends leases: requests that arrive together share one commit."""
+    """Ends leases: requests that arrive together share one commit.
+
+    An end that has begun is finished even if its task is cancelled: else nobody would know whether the message is done.
+    """
 
     def __init__(self, threads: Threads, leasing: Leasing) -> None:
         self.threads = threads
@@ -26,7 +30,11 @@ class Ends:
         self._done: Together[LeasedMessage, None] = Together(threads, self._all_done)
 
     async def done(self, message: LeasedMessage) -> None:
-        await self._done.do(message)
+        await self.threads.finish(self._done.begin(message))
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run a call that ends or extends a lease."""
+        return await self.threads.finish(self.threads.run(work))
 
     def _all_done(self, messages: Sequence[LeasedMessage]) -> Sequence[BaseException | None]:
         if len(messages) > 1:
@@ -86,21 +94,21 @@ class AsyncLeasedMessage(Message):
 
     async def release(self, delay: float = 0.0) -> None:
         """Return the message to its place, at once or after ``delay`` seconds. It counts as no attempt."""
-        await self._ends.threads.run(lambda: self._leased.release(delay))
+        await self._ends.run(lambda: self._leased.release(delay))
 
     async def extend(self, seconds: float | None = None) -> None:
         """Extend the lease: it ends so many seconds from now; by default the time that it was given for."""
-        await self._ends.threads.run(lambda: self._leased.extend(seconds))
+        await self._ends.run(lambda: self._leased.extend(seconds))
 
     async def fail(self, reason: str, *, final: bool = False) -> str | None:
         """Fail this attempt: the message waits for the next one, or becomes a dead letter after the last. ``final``
         makes it the last. Returns the queue of dead letters, if the message went there."""
-        return await self._ends.threads.run(lambda: self._leased.fail(reason, final=final))
+        return await self._ends.run(lambda: self._leased.fail(reason, final=final))
 
     async def fail_by_worker(self, reason: str, *, final: bool = False) -> FailedAttempt:
         """Like ``fail``, as a worker does: returns what becomes of the message. If its queue has no limit of attempts,
         it waits longer after each failure."""
-        return await self._ends.threads.run(lambda: self._leased.fail_by_worker(reason, final=final))
+        return await self._ends.run(lambda: self._leased.fail_by_worker(reason, final=final))
 
     def __repr__(self) -> str:
         return repr(self._leased)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, TypeVar, cast
 
 from postroom.aio.calls import Part, made
@@ -16,12 +17,12 @@ from postroom.aio.parts import AsyncFlows, AsyncSpheres
 from postroom.aio.places import AsyncClient, AsyncSphere
 from postroom.aio.rooms import AsyncConsumers, AsyncQueues, AsyncRoom
 from postroom.aio.threads import Threads
-from postroom.errors import ArgumentInvalid
+from postroom.errors import ArgumentInvalid, NotRemote
 from postroom.interfaces.http.client.remote import RemoteRoom
 from postroom.limits import AIO_POLL_SECONDS, LEASE_SECONDS
 from postroom.model.arguments import check_call
 from postroom.model.message import Message
-from postroom.queues.leases.leased import LeasedMessage
+from postroom.queues.leases.leased import LeasedMessage, plain
 from postroom.queues.leases.leasing import waited
 from postroom.queues.results import Received, Sent
 from postroom.room.consumers import RoomConsumers
@@ -37,24 +38,24 @@ class Requests(Threads):
     def __init__(self, room: RemoteRoom) -> None:
         super().__init__()
         self._parts: Any = room._parts  # those of a room behind a server
-        self._abandoned: set[asyncio.Future[Any]] = set()  # what they bring is given back
+        self._abandoned: dict[asyncio.Future[Any], asyncio.Future[Any]] = {}  # and what gives back what they bring
         self._left: dict[Hashable, asyncio.Future[Any]] = {}  # what they bring is for whoever asks next
 
     async def ask(self, name: str, arguments: Mapping[str, Any], wait: float = 0.0) -> Any:
         """Have the server run an operation."""
-        self.check_loop()
+        self.check_use()
         return await self._parts.ask(name, arguments, wait)
 
     async def call(self, name: str, here: Any, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         """Have the server run the operation of a method call, with the arguments of the call."""
-        self.check_loop()
+        self.check_use()
         return await self._parts.ask_call(name, here, given, named)
 
     async def lease(
         self, arguments: Mapping[str, Any], wait: float | None, give_back: Callable[[Any], Coroutine[Any, Any, None]]
     ) -> list[LeasedMessage]:
         """Lease messages, and wait for the first. If the task is cancelled, what the request brings is given back."""
-        self.check_loop()
+        self.check_use()
         end = self.loop.time() + waited(wait)
         while True:
             asking = self._asked("consumers.receive_many", arguments, end)
@@ -68,7 +69,7 @@ class Requests(Threads):
 
     async def receive(self, name: str, arguments: Mapping[str, Any], wait: float | None) -> Any:
         """Receive what cannot be given back; if the task is cancelled, it is for whoever asks for the same next."""
-        self.check_loop()
+        self.check_use()
         end, kind = self.loop.time() + waited(wait), (name, repr(arguments))
         while True:
             asking = self._left.pop(kind, None) or self._asked(name, arguments, end)
@@ -84,8 +85,8 @@ class Requests(Threads):
         left = min(max(0.0, end - self.loop.time()), AIO_POLL_SECONDS)
         return self.loop.create_task(self._parts.ask(name, {**arguments, "wait": left}, left))
 
-    async def finish(self, work: Coroutine[Any, Any, T]) -> T:
-        """Finish ``work`` even if its task is cancelled: then the cancellation came too late."""
+    async def receive_for_good(self, work: Coroutine[Any, Any, T]) -> T:
+        """Finish ``work`` even if its task is cancelled: then the cancellation came too late, and the task goes on."""
         doing = asyncio.ensure_future(work)
         while True:
             try:
@@ -100,21 +101,21 @@ class Requests(Threads):
             if answer:
                 await give_back(answer)
 
-        ending = asyncio.ensure_future(end())
-        self._abandoned.add(ending)
-        ending.add_done_callback(self._forget)
+        self._abandoned[asking] = ending = asyncio.ensure_future(end())
+        ending.add_done_callback(partial(self._forget, asking))
 
-    def _forget(self, ending: asyncio.Future[Any]) -> None:
-        self._abandoned.discard(ending)
+    def _forget(self, asking: asyncio.Future[Any], ending: asyncio.Future[Any]) -> None:
+        self._abandoned.pop(asking, None)
         if not ending.cancelled():
             ending.exception()  # nobody waits for it: a lease that was not given back ends by its time
 
     async def end(self) -> None:
         """End requests that no task awaits any more, and close the connections."""
-        rest = [*self._abandoned, *self._left.values()]
-        for task in rest:
-            task.cancel()
-        await asyncio.gather(*rest, return_exceptions=True)
+        asked = [*self._abandoned, *self._left.values()]
+        endings = list(self._abandoned.values())
+        for asking in asked:
+            asking.cancel()  # not what gives back: an answer that has come is given back
+        await asyncio.gather(*asked, *endings, return_exceptions=True)
         await self._parts.link.aclose()
 
 
@@ -124,6 +125,9 @@ class RemoteEnds(Ends):
     threads: Requests
 
     async def done(self, message: LeasedMessage) -> None:
+        await self.threads.finish(self._end_by_request(message))
+
+    async def _end_by_request(self, message: LeasedMessage) -> None:
         await self.threads.ask("lease.done", {"lease": message.lease})
         message.ended = True
 
@@ -153,10 +157,8 @@ class RemoteQueues(AsyncQueues):
         leased = await self._lease(queue, LEASE_SECONDS, wait, where)
         if leased is None:
             return Received(None)
-        await self._threads.finish(leased.done())
-        message = Message(leased._leased._stored)
-        message.sphere = leased.sphere
-        return Received(message)
+        await self._threads.receive_for_good(leased.done())
+        return Received(plain(leased._leased), end_of_message=True)
 
     async def _lease(
         self, queue: tuple[str, ...], lease: float | Literal[True], wait: float | None, where: str | None
@@ -201,10 +203,12 @@ class RemoteConsumers(AsyncConsumers):
 
     async def done_many(self, messages: Iterable[AsyncLeasedMessage]) -> None:
         """Acknowledge several leased messages in one commit; none of them if a lease was lost."""
-        ended = [message._leased for message in messages]
-        await self._threads.ask("consumers.done_many", {"messages": ended})
-        for leased in ended:
-            leased.ended = True
+        await self._threads.finish(self._all_done([message._leased for message in messages]))
+
+    async def _all_done(self, messages: list[LeasedMessage]) -> None:
+        await self._threads.ask("consumers.done_many", {"messages": messages})
+        for message in messages:
+            message.ended = True
 
 
 class RemoteClient(AsyncClient):
@@ -216,9 +220,9 @@ class RemoteClient(AsyncClient):
         self, wait: float | None = None, *, deliver: Callable[[Received], None] | None = None
     ) -> Received:
         """The next event that an arc has delivered."""
+        if deliver is not None:
+            raise NotRemote(what="receiving events with deliver")
         received: Received = await self._threads.receive("client.receive", {}, wait)
-        if received and deliver is not None:
-            deliver(received)
         return received
 
 

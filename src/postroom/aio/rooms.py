@@ -266,16 +266,12 @@ class AsyncConsumers(Part):
 
         Coroutine functions are awaited in the loop of this room, so that they can use it; other functions are called in
         threads. A parameter whose type is ``AsyncRoom`` gets this room, an ``AsyncLeasedMessage`` the message. If its
-        task is cancelled, the workers finish running calls and lease nothing more.
+        task is cancelled, the workers lease nothing more, and it ends when running calls have ended.
         """
         threads, rooms = self._threads, tuple(room() for room in self._rooms)
         faces = ((AsyncLeasedMessage, partial(AsyncLeasedMessage, self._ends)),)
         pool = self._here._pool(workers, Surroundings(rooms, faces, threads.awaited, threads.loop.is_closed))
-        try:
-            return await threads.run(partial(self._here._run, pool, until_idle, report), apart=True)
-        except asyncio.CancelledError:
-            pool.stop()
-            raise
+        return await threads.run(partial(self._here._run, pool, until_idle, report), apart=True, stop=pool.stop)
 
     async def drain(self, workers: Workers | None = None) -> Progress:
         """Run workers of this room, or these, until the queues are empty; for tests."""
@@ -308,7 +304,7 @@ class AsyncConsumers(Part):
     async def done_many(self, messages: Iterable[AsyncLeasedMessage]) -> None:
         """Acknowledge several leased messages in one commit; none of them if a lease was lost."""
         ended = [message._leased for message in messages]
-        await self._threads.run(partial(self._here.done_many, ended))
+        await self._ends.run(partial(self._here.done_many, ended))
 
     async def lease(self, number: int) -> AsyncLeasedMessage:
         """A leased message by the number of its lease, so that a program can end a lease that another one got."""

@@ -16,7 +16,7 @@ from inspect import CORO_CREATED, getcoroutinestate, iscoroutine
 from threading import Thread
 from typing import Any, Generic, TypeVar
 
-from postroom.errors import ArgumentInvalid
+from postroom.errors import ArgumentInvalid, StoreStopped
 from postroom.limits import AIO_LOOK_SECONDS, AIO_THREADS, GROUP_MESSAGES_MAX
 
 T = TypeVar("T")
@@ -30,21 +30,44 @@ class Threads:
         self.loop = asyncio.get_running_loop()
         self._pool = ThreadPoolExecutor(AIO_THREADS, "postroom-aio")
         self._jobs: set[Future[Any]] = set()
+        self._closed = False
 
-    async def run(self, work: Callable[[], T], undo: Callable[[T], object] | None = None, *, apart: bool = False) -> T:
+    async def run(
+        self,
+        work: Callable[[], T],
+        undo: Callable[[T], object] | None = None,
+        *,
+        apart: bool = False,
+        stop: Callable[[], object] | None = None,
+    ) -> T:
         """Returns the result of ``work``; if the caller is cancelled, passes it to ``undo``. With ``apart``, for work
-        that may take long, it runs in a thread of its own."""
-        self.check_loop()
+        that may take long, it runs in a thread of its own. With ``stop``, a cancelled caller calls that and waits until
+        the work has ended."""
+        self.check_use()
         job: Future[T] = self._start(partial(copy_context().run, work), apart)
         done: asyncio.Future[None] = self.loop.create_future()
         job.add_done_callback(lambda _: self._tell(done))
         try:
-            await done
+            await (done if stop is None else asyncio.shield(done))
         except asyncio.CancelledError:
-            if not job.cancel() and undo is not None:
+            if stop is not None:
+                stop()
+                await _ended(done)
+            elif not job.cancel() and undo is not None:
                 job.add_done_callback(partial(self._undo, undo))
             raise
         return job.result()
+
+    async def finish(self, work: Awaitable[T]) -> T:
+        """Finish ``work`` even if the caller is cancelled: the cancellation goes on when the outcome is known."""
+        doing = asyncio.ensure_future(work)
+        try:
+            return await asyncio.shield(doing)
+        except asyncio.CancelledError:
+            await _ended(doing)
+            if not doing.cancelled():
+                doing.exception()  # whoever is cancelled is not told of it
+            raise
 
     def awaited(self, result: Awaitable[T]) -> T:
         """Await something in the loop, for a thread outside it. If the loop ends before, it counts as cancelled."""
@@ -65,8 +88,10 @@ class Threads:
         except RuntimeError:  # the loop is closed
             raise CancelledError from None
 
-    def check_loop(self) -> None:
-        """Raise unless the running loop is the loop of the room."""
+    def check_use(self) -> None:
+        """Raise unless the room is open, and the running loop is its own."""
+        if self._closed:
+            raise StoreStopped(why="it was closed")
         if asyncio.get_running_loop() is not self.loop:
             raise ArgumentInvalid(argument="room", why="it was opened in another event loop; open it in this one, too")
 
@@ -74,6 +99,7 @@ class Threads:
         """Wait for running calls and for everything that they give back. Must not be called in the loop."""
         while self._jobs:
             wait(list(self._jobs))
+        self._closed = True
         self._pool.shutdown()
 
     def _start(self, work: Callable[[], T], apart: bool) -> Future[T]:
@@ -97,6 +123,13 @@ class Threads:
     def start(self, work: Callable[[], object]) -> None:
         """Run ``work`` in the background."""
         self._start(work, False)
+
+
+async def _ended(doing: asyncio.Future[Any]) -> None:
+    """Wait until it has ended, however often the caller is cancelled."""
+    while not doing.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([doing])
 
 
 async def _awaited(result: Awaitable[T]) -> T:
@@ -133,11 +166,16 @@ class Together(Generic[T, R]):
 
     async def do(self, item: T) -> R:
         """Returns when the item is committed. If the task is cancelled, the item may or may not be committed."""
+        return await self.begin(item)
+
+    def begin(self, item: T) -> asyncio.Future[R]:
+        """Like ``do``, for the loop; the future has the outcome of the item."""
+        self._threads.check_use()
         future: asyncio.Future[R] = self._threads.loop.create_future()
         self._pending.append((item, future))
         if self._task is None:
             self._task = started(self._threads.loop, self._work())
-        return await future
+        return future
 
     async def _work(self) -> None:
         try:

@@ -113,6 +113,7 @@ class Line(Generic[T]):
 
     async def next(self, wait: float | None) -> T:
         """The next message; after ``wait`` seconds without one, the empty result."""
+        self._threads.check_use()
         end = self._threads.loop.time() + waited(wait)
         future: asyncio.Future[T] = self._threads.loop.create_future()
         self._waiting.append(_Waiting(future, end))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import subprocess
 import sys
 import threading
@@ -190,6 +191,33 @@ def test_a_worker_that_waits_gets_what_is_sent(q: Postroom) -> None:
     assert seen.wait(5)
     q.consumers.stop()
     running.join(10)
+
+
+INTERRUPTED = """
+import signal, sys, time, postroom
+signal.signal(signal.SIGINT, signal.default_int_handler)
+room = postroom.open(sys.argv[1])
+@room.worker("q", concurrency=2)
+def handle(message):
+    print("begun", flush=True)
+    time.sleep(1.5)
+try:
+    room.consumers.run()
+except KeyboardInterrupt:
+    count = room.count("q").queues[0]
+    print(count.leased, count.processed, flush=True)
+"""
+
+
+def test_an_interrupted_program_ends_what_it_had_begun_before_it_is_told(q: Postroom) -> None:
+    q.send_many("q", ["x"] * 10)
+    command = [sys.executable, "-c", INTERRUPTED, q.url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        assert [program.stdout.readline() for _ in range(2)] == ["begun\n"] * 2
+        program.send_signal(signal.SIGINT)
+        assert program.stdout.read() == "0 2\n"
+    sound(q)
 
 
 PROGRAM = """

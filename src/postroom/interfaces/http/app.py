@@ -286,6 +286,10 @@ class Interface:
         if method == "GET" and path == "/metrics":
             noted.operation = "metrics"
             return await self._metrics(caller, send)
+        if method == "GET" and path == "/me":
+            noted.operation = "me"
+            await answer(send, 200, as_json({"status": "00", "principal": caller.name}))
+            return 200
         streamed = streams.find(asked, path)
         if streamed is not None:
             stream, named = streamed
@@ -311,7 +315,7 @@ class Interface:
             return requests.route("GET" if method == "HEAD" else method, path)[0]
         except (ResourceUnknown, MethodWrong) as wrong:
             allowed = set(wrong.allowed) if isinstance(wrong, MethodWrong) else set()
-            if path == "/metrics" or self._public(path) is not None:
+            if path in ("/metrics", "/me") or self._public(path) is not None:
                 allowed.add("GET")
             if "GET" in allowed:
                 allowed.add("HEAD")

@@ -118,6 +118,13 @@ class LeasedMessage(Message):
         return {**super().as_dict(), "processed": None, **about}
 
 
+def plain(leased: LeasedMessage) -> Message:
+    """The message of a lease, for whoever does not end the lease."""
+    message = Message(leased._stored)
+    message.sphere = leased.sphere
+    return message
+
+
 class Leased(NamedTuple):
     """What a receive with a lease returns; false if there was no message."""
 

@@ -127,6 +127,14 @@ class Workers:
         return add
 
 
+def check_workers(workers: Sequence[Worker], around: Surroundings) -> None:
+    """Raise if there is none, or if a function wants what it cannot be given."""
+    if not workers:
+        raise ArgumentInvalid(argument="workers", why="there is none; decorate a function with worker(QUEUE)")
+    for worker in workers:
+        _asked(worker.function, around)
+
+
 class Pool:
     """Runs workers until it is stopped, or until nothing is left."""
 
@@ -152,8 +160,7 @@ class Pool:
 
     def run(self, *, until_idle: bool = False, report: Callable[[Progress], None] | None = None) -> Progress:
         """Work until stopped; with ``until_idle`` until no queue of theirs has anything to deliver now."""
-        if not self._workers:
-            raise ArgumentInvalid(argument="workers", why="there is none; decorate a function with worker(QUEUE)")
+        check_workers(self._workers, self._around)
         lanes = [
             _Lane(worker, self._leasing, self._keeper, self.progress, self._stop, self._around)
             for worker in self._workers
@@ -170,27 +177,26 @@ class Pool:
         threads = [
             threading.Thread(target=lane.run, args=(idleness,), name=f"worker {n}") for n, lane in enumerate(lanes)
         ]
-        for thread in threads:
-            thread.start()
         try:
-            self._watch(threads, until_idle, report)
-        except BaseException:
-            self.stop()
             for thread in threads:
-                thread.join()
+                thread.start()
+            self._watch(lanes, until_idle, report)
+        except BaseException:  # Ctrl-C, perhaps; a thread counts as ended if its join was interrupted: none is joined
+            self.stop()
+            for thread, lane in zip(threads, lanes, strict=True):
+                while thread.is_alive() and not lane.over.wait(WORKER_WAIT_SECONDS):
+                    pass
             raise
         for lane in lanes:
             if lane.error is not None:
                 raise lane.error
 
-    def _watch(
-        self, threads: list[threading.Thread], until_idle: bool, report: Callable[[Progress], None] | None
-    ) -> None:
-        while any(thread.is_alive() for thread in threads):
+    def _watch(self, lanes: list[_Lane], until_idle: bool, report: Callable[[Progress], None] | None) -> None:
+        while not all(lane.over.is_set() for lane in lanes):
             if not until_idle and not self._stop.is_set():
                 self._tick()
-            for thread in threads:
-                thread.join(WORKER_WAIT_SECONDS / len(threads))
+            for lane in lanes:
+                lane.over.wait(WORKER_WAIT_SECONDS / len(lanes))
             if report is not None:
                 report(self.progress)
 
@@ -218,9 +224,16 @@ class _Lane:
         self._ended: list[tuple[LeasedMessage, BaseException | None]] = []
         self._running = 0
         self.error: BaseException | None = None
+        self.over = threading.Event()
 
     def run(self, idleness: Idleness | None) -> None:
         """Work until stopped, or until all who share an ``idleness`` have nothing left."""
+        try:
+            self._run(idleness)
+        finally:
+            self.over.set()
+
+    def _run(self, idleness: Idleness | None) -> None:
         with ThreadPoolExecutor(self._worker.concurrency, thread_name_prefix="postroom-worker") as calls:
             try:
                 while self._turn(calls, idleness):

@@ -73,15 +73,34 @@ def test_a_module_that_cannot_be_loaded_is_refused_with_its_place(
     assert why in refused.err
 
 
+BROKEN = {
+    "f(": "'(' was never closed (shop_signal.py, line 1)",
+    "from postroom import Workers\nworkers = Workers()\n": "there is none; decorate a function with worker(QUEUE)",
+    "raise SystemExit(3)": "it ended with 3",
+}
+
+
 def test_a_signal_loads_the_module_again_or_ends_it_gracefully(run: Run, tmp_path: Path) -> None:
     (tmp_path / "shop_signal.py").write_text(MODULE)
     run("queue", "create", "orders")
     run("send", "orders", "--format", "json", "--body", '{"n": 1}')
     command = [sys.executable, "-m", "postroom", "work", "shop_signal:workers", "--health", "health.json"]
-    program = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
-    end = monotonic() + 30
+    errors = tmp_path / "errors.txt"
+    with errors.open("w") as err:
+        program = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=err, text=True)
+    end = monotonic() + 60
     while monotonic() < end and _processed(run, "orders") < 1:
         sleep(0.2)
+    for number, (broken, why) in enumerate(BROKEN.items(), 2):
+        (tmp_path / "shop_signal.py").write_text(broken)
+        program.send_signal(signal.SIGHUP)
+        while monotonic() < end and why not in errors.read_text():
+            sleep(0.2)
+        assert f"{why}; going on with shop_signal:workers as it was\n" in errors.read_text()
+        run("send", "orders", "--format", "json", "--body", '{"n": 1}')
+        while monotonic() < end and _processed(run, "orders") < number:
+            sleep(0.2)
+        assert _processed(run, "orders") == number
     (tmp_path / "shop_signal.py").write_text(MODULE.replace("orders", "letters"))
     run("queue", "create", "letters")
     run("send", "letters", "--format", "json", "--body", '{"n": 1}')

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from threading import enumerate as enumerate_threads
+from time import sleep
 
 import pytest
 from tests.interfaces.http.conftest import MEMO, TRADING, Served, serving
@@ -13,8 +14,10 @@ from tests.interfaces.http.conftest import MEMO, TRADING, Served, serving
 import postroom
 from postroom import errors
 from postroom.errors import NotRemote
+from postroom.interfaces.http.client import remote
 from postroom.interfaces.http.client import spheres as remote_spheres
 from postroom.interfaces.http.client.remote import RemoteRoom
+from postroom.queues.results import Received
 from postroom.room import Postroom
 
 TREE = '01 INPUT-QUEUE (CLAIMS) PASSWORD IS "CLAIMS"\n02 SUB-QUEUE-1 (NORTH)\n02 SUB-QUEUE-1 (SOUTH)\n99\n'
@@ -27,9 +30,9 @@ def it(request: pytest.FixtureRequest, sqlite_url: str) -> Iterator[Postroom]:
         if request.param == "local":
             yield room
             return
-        with serving(room) as served, postroom.open(served.url, token=served.token) as remote:
-            assert isinstance(remote, RemoteRoom)
-            yield remote
+        with serving(room) as served, postroom.open(served.url, token=served.token) as far:
+            assert isinstance(far, RemoteRoom)
+            yield far
 
 
 def test_send_receive_count_and_look(it: Postroom) -> None:
@@ -57,6 +60,64 @@ def test_send_receive_count_and_look(it: Postroom) -> None:
     assert it.journal.after(it.journal.last(2)[0].seq)[0].seq == it.journal.last(1)[0].seq
     shared = it.queues.distribute(["orders", "nowhere"], "to two")
     assert [one.reason for one in shared.deliveries] == [None, "queue-unknown"]
+
+
+def test_what_is_not_delivered_goes_back_to_its_place(it: Postroom) -> None:
+    queue = it.queues.create("letters")
+    it.consumers.set_policy("letters", attempts=1)
+    sent = list(it.send_many("letters", ["one", "two"]).keys)
+    seen: list[str | None] = []
+
+    def fail(received: Received) -> None:
+        assert received.message is not None
+        seen.append(received.message.body)
+        raise OSError("no paper")
+
+    for receive in (it.receive, it.queues.receive, lambda _, **given: queue.receive(**given)):
+        with pytest.raises(OSError, match="no paper"):
+            receive("letters", deliver=fail)
+    assert seen == ["one"] * 3
+    assert [message.key for message in it.peek("letters")] == sent
+    received = it.receive("letters", deliver=lambda received: seen.append(received.message.body))  # type: ignore[union-attr]
+    assert (seen[-1], received.end_of_message, it.count("letters").queues[0].processed) == ("one", True, 1)
+    leased = it.receive("letters", lease=30).message
+    assert leased is not None
+    assert leased.attempts == 1
+    assert it.receive("letters", deliver=fail) == Received(None, passed=("letters",))
+
+
+def test_a_message_is_kept_while_it_is_delivered(here: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "LEASE_SECONDS", 0.5)
+    here.room.queues.create("q")
+    here.room.send("q", "x")
+
+    def look(_: Received) -> None:
+        sleep(1.5)
+        assert not here.room.receive("q")
+
+    with postroom.open(here.url, token=here.token) as it:
+        assert it.receive("q", deliver=look)
+
+        def lose(received: Received) -> None:
+            (lease,) = here.room.consumers.leases()
+            here.room.consumers.lease(lease.lease).release()
+
+        here.room.send("q", "y")
+        with pytest.raises(errors.OutputFailed, match="others can receive it again"):
+            it.receive("q", deliver=lose)
+    assert [message.body for message in here.room.peek("q")] == ["y"]
+
+
+def test_what_could_not_go_back_is_not_taken(here: Served) -> None:
+    here.room.queues.create("q")
+    here.room.send("q", "one\ntwo")
+    with postroom.open(here.url, token=here.token) as it:
+        for options in ({"segment": True}, {"area": 10}):
+            with pytest.raises(NotRemote, match="with deliver"):
+                it.receive("q", deliver=print, **options)
+        with pytest.raises(NotRemote, match="with deliver"):
+            it.client("boss").receive(deliver=print)
+    assert here.room.receive("q", segment=True).message.body == "one"  # type: ignore[union-attr]
 
 
 def test_a_tree_is_loaded_held_and_read_by_segments(it: Postroom, tmp_path: Path) -> None:
@@ -152,28 +213,45 @@ def test_rights_are_given_from_afar(it: Postroom) -> None:
 
 def test_what_cannot_be_done_from_afar_says_so(here: Served, tmp_path: Path) -> None:
     (tmp_path / "q.qdl").write_text("01 INPUT-QUEUE (A)\n99\n")
-    with postroom.open(here.url, token=here.token) as remote:
+    with postroom.open(here.url, token=here.token) as it:
         for verb in (
-            lambda: remote.run_until_idle(),
-            lambda: remote.store,
-            lambda: remote.operations.restore("x.db"),
-            lambda: remote.queues.session(),
-            lambda: remote.definitions.spark_plan(),
-            lambda: remote.journal.archive(timedelta(days=1), "x"),
-            lambda: remote.stations.login("John", "secret"),
-            lambda: remote.stations.add_node("north", "north.db"),
-            lambda: remote.spheres.settle(None),
-            lambda: remote.client("boss").present(),
-            lambda: remote.station("John").forms,
-            lambda: remote.gateways.http_app(),
-            lambda: remote.gateways.mail_server("127.0.0.1", 0),
-            lambda: remote.spheres.machine(["A"], []),
-            lambda: remote.engine.stop(),
-            lambda: remote.definitions.define_type(None),  # type: ignore[arg-type]
-            lambda: remote.load(tmp_path / "q.qdl", agree=lambda loaded: None),
+            lambda: it.run_until_idle(),
+            lambda: it.store,
+            lambda: it.operations.restore("x.db"),
+            lambda: it.queues.session(),
+            lambda: it.definitions.spark_plan(),
+            lambda: it.journal.archive(timedelta(days=1), "x"),
+            lambda: it.stations.login("John", "secret"),
+            lambda: it.stations.add_node("north", "north.db"),
+            lambda: it.spheres.settle(None),
+            lambda: it.client("boss").present(),
+            lambda: it.station("John").forms,
+            lambda: it.gateways.http_app(),
+            lambda: it.gateways.mail_server("127.0.0.1", 0),
+            lambda: it.spheres.machine(["A"], []),
+            lambda: it.engine.stop(),
+            lambda: it.definitions.define_type(None),  # type: ignore[arg-type]
+            lambda: it.load(tmp_path / "q.qdl", agree=lambda loaded: None),
         ):
             with pytest.raises(NotRemote, match="not possible through a server"):
                 verb()
+
+
+def test_a_client_is_the_user_of_the_token_and_nobody_else(here: Served) -> None:
+    here.user("pc")
+    with postroom.open(here.url, token=here.token) as it:
+        assert it.client("boss").name == "boss"
+        with pytest.raises(
+            errors.PrincipalRefused, match="that of boss: open the room with a token of pc"
+        ):
+            it.client("pc")
+        for name in ("boss", "pc"):
+            with pytest.raises(errors.PrincipalRefused, match="no password is asked for"):
+                it.client(name, "secret")
+        with pytest.raises(NotRemote, match="broker"):
+            it.client("boss", broker="another")
+    with postroom.open(here.url, token="wrong") as stranger, pytest.raises(errors.TokenRefused):
+        stranger.client("boss")
 
 
 def test_a_station_is_worked_at_with_a_token(here: Served, tmp_path: Path) -> None:
@@ -182,13 +260,13 @@ def test_a_station_is_worked_at_with_a_token(here: Served, tmp_path: Path) -> No
         here.room.stations.add(name, "secret")
     here.room.load(tmp_path / "memo.form")
     token = here.user("ann", ("work", "John"))
-    with postroom.open(here.url, token=token) as remote:
-        key = remote.station("John").create("MEMO", To="Jane")
-        assert len(remote.station("John").copy(key, 2)) == 2
-        assert [each.key for each in remote.station("John").ship(key, "Jane")] == [key]
-        assert remote.station("John").mail() == []
+    with postroom.open(here.url, token=token) as it:
+        key = it.station("John").create("MEMO", To="Jane")
+        assert len(it.station("John").copy(key, 2)) == 2
+        assert [each.key for each in it.station("John").ship(key, "Jane")] == [key]
+        assert it.station("John").mail() == []
         with pytest.raises(errors.RightMissing):
-            remote.station("Jane").get()
+            it.station("Jane").get()
 
 
 def test_a_room_that_was_closed_says_so_from_afar(here: Served) -> None:

@@ -12,6 +12,7 @@ from postroom.errors import ArgumentInvalid, QueueHeld
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.commands.consumers import receive_leased
 from postroom.interfaces.cli.context import OptionalQueueArgument, WhereOption, opened, option, settings
+from postroom.interfaces.opening import is_served
 from postroom.limits import FOLLOW_SECONDS
 from postroom.model.digits import digits_json
 
@@ -85,15 +86,16 @@ def receive(
         if follow:
             _follow(it, queue or [], wait, where)
             return
+        in_parts = (segment or area is not None) and is_served(it.url)  # then it is final when it arrives
         received = it.receive(
             *(queue or ()),
             segment=segment,
             wait=wait,
-            deliver=partial(_show_received, segment=segment),
+            deliver=None if in_parts else partial(_show_received, segment=segment),
             area=area,
             where=where,
         )
-        if received.message is None:
+        if received.message is None or in_parts:
             _show_received(received, segment)
     if or_fail and received.message is None:
         raise typer.Exit(3)

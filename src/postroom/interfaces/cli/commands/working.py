@@ -7,12 +7,14 @@ import json
 import logging
 import os
 import signal
+import subprocess
 import sys
+import threading
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from postroom.errors import ArgumentInvalid
+from postroom.errors import ArgumentInvalid, PostroomError
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import argument, opened, option
 from postroom.interfaces.cli.lasting import Lasting
@@ -30,14 +32,15 @@ def work(
     """Let workers work on the messages of their queues.
 
     NAME is a postroom.Workers of a module that can be imported from here. On Ctrl-C or SIGTERM it
-    finishes what was begun and leases nothing more. On SIGHUP it does the same, loads the module again and goes on.
+    finishes what was begun and leases nothing more. On SIGHUP it does the same, loads the module again and goes on;
+    if the module is broken, it says so and goes on with the one it has.
 
     \b
     Example:
       postroom work shop:workers
     """
     lasting = Lasting(opened, lambda it: it.consumers.stop(), once=until_idle)
-    report = _Report(health)
+    signals, report = _Signals(app, lasting, until_idle), _Report(health)
 
     from postroom.exchange.output_file import refuse_room
     from postroom.interfaces.http.observing.logs import configure
@@ -46,7 +49,7 @@ def work(
         refuse_room(health)
 
     def run(it: Postroom) -> None:
-        _on_signals(lasting)
+        signals.heed()
         workers = _found(app)
         if not logging.getLogger("postroom.work").hasHandlers():  # unless the module has its own log
             configure("text")
@@ -54,24 +57,62 @@ def work(
 
     lasting.run(run)
     totals = report.totals
-    if _reload and not until_idle:
+    if signals.again:
         # The same program, with the same words.
         os.execv(sys.executable, [sys.executable, "-m", "postroom", *sys.argv[1:]])  # noqa: S606
     counts = {"done_count": totals.done, "failed_count": totals.failed, "dead_count": totals.dead}
     output.answer({**counts, "lost_count": totals.lost}, _told(totals))
 
 
-_reload: list[bool] = []
+class _Signals:
+    """What signals ask for: to end, or to begin again with the module as it is now."""
+
+    def __init__(self, app: str, lasting: Lasting, until_idle: bool) -> None:
+        self._app = app
+        self._lasting = lasting
+        self._until_idle = until_idle
+        self._to_end = False
+        self._is_sound = False
+
+    @property
+    def again(self) -> bool:
+        """Whether to begin again."""
+        return self._is_sound and not self._to_end
+
+    def heed(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._asked)
+
+    def _asked(self, number: int, _: object) -> None:
+        if number == signal.SIGHUP and not self._until_idle:
+            threading.Thread(target=self._try, name="postroom-reload", daemon=True).start()
+        else:
+            self._to_end = True
+            self._lasting.stop()
+
+    def _try(self) -> None:
+        """Load the module in another process first: a broken one must not end the worker."""
+        code = f"from {__name__} import check; check({self._app!r})"
+        tried = subprocess.run(  # noqa: S603  # the user's module, which would be loaded next
+            [sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
+        if tried.returncode == 0:
+            self._is_sound = True
+            self._lasting.stop()
+            return
+        told = tried.stderr.strip().splitlines() or [f"it ended with {tried.returncode}"]
+        output.note(f"postroom: {told[-1]}; going on with {self._app} as it was")
 
 
-def _on_signals(lasting: Lasting) -> None:
-    def stop(number: int, _: object) -> None:
-        if number == signal.SIGHUP:
-            _reload.append(True)
-        lasting.stop()
+def check(app: str) -> None:
+    """End this process with what is wrong with the workers of a module, if anything is."""
+    from postroom.queues.leases.working import Surroundings, check_workers
+    from postroom.room import Postroom
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, stop)
+    try:
+        check_workers(_found(app).workers, Surroundings((Postroom.__new__(Postroom),)))
+    except PostroomError as error:
+        sys.exit(f"{error.code}: {error}")
 
 
 def _found(app: str) -> Any:

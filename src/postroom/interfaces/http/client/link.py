@@ -123,6 +123,14 @@ class Link:
             if asking.is_answered(response):
                 return self.objects.decoded(document(response)["result"])
 
+    def user(self) -> str:
+        """The name of the token's user."""
+        try:
+            with self._used() as client:
+                return str(document(client.get(self.url + "/me"))["principal"])
+        except httpx.TransportError as error:
+            self.fail("/me", error, asked=True)
+
     def pieces(self, path: str) -> Iterator[bytes]:
         """The response of a path in pieces, as they arrive."""
         try:

@@ -15,7 +15,16 @@ from threading import RLock
 from typing import Any, Literal, NoReturn
 from urllib.parse import urlencode
 
-from postroom.errors import ArgumentInvalid, FileUnreadable, NotRemote, QueueFull
+from postroom.errors import (
+    ArgumentInvalid,
+    FileUnreadable,
+    LeaseOver,
+    NotRemote,
+    OutputFailed,
+    PostroomError,
+    PrincipalRefused,
+    QueueFull,
+)
 from postroom.exchange.bulk import Intake
 from postroom.interfaces.http.client.bodies import all_sent, as_published, as_sent, checked_properties, traced
 from postroom.interfaces.http.client.files import RemoteIntake
@@ -25,7 +34,14 @@ from postroom.interfaces.http.client.spheres import RemoteSphere, as_mailed_with
 from postroom.interfaces.http.contract.objects import Objects
 from postroom.interfaces.http.contract.operation import LOCAL, UNSENT, Operation
 from postroom.interfaces.http.contract.operations import OPERATIONS
-from postroom.limits import COLLECTION_BYTES_MAX, COMMIT_SECONDS, FLOW_BYTES_MAX, HEARTBEAT_SECONDS, LISTED_MAX
+from postroom.limits import (
+    COLLECTION_BYTES_MAX,
+    COMMIT_SECONDS,
+    FLOW_BYTES_MAX,
+    HEARTBEAT_SECONDS,
+    LEASE_SECONDS,
+    LISTED_MAX,
+)
 from postroom.model.arguments import check_call, check_methods
 from postroom.model.definitions import Loaded
 from postroom.model.message import Message
@@ -33,10 +49,11 @@ from postroom.model.paths import text_of
 from postroom.model.types import FieldValue
 from postroom.model.views import record
 from postroom.queues.leases.keeping import Keeper
-from postroom.queues.leases.leased import Leased
+from postroom.queues.leases.leased import Leased, plain
 from postroom.queues.leases.working import Workers
 from postroom.queues.relocating import Relocated
 from postroom.queues.results import Listing, Received
+from postroom.queues.selectors import Selector
 from postroom.queues.tree.addressing import names_of, said
 from postroom.room import Postroom
 from postroom.room.access import RoomAccess
@@ -275,19 +292,50 @@ class RemoteQueues(_Remote, RoomQueues):
         lease: float | Literal[True] | None = None,
         where: str | None = None,
     ) -> Received | Leased:
-        """Like the local method, but final when the response arrives: a failing ``deliver`` does not put the message
-        back."""
+        """Like the local method; without ``deliver`` it is final when the response arrives.
+
+        With ``deliver`` the message is leased, and received when that function has returned. If the process ends
+        before, it goes back when the lease is over. A segment or portion cannot be leased, so it cannot be delivered.
+        """
         if not queue:
             raise ArgumentInvalid(argument="queue", why="say which queue to receive from")
+        if deliver is not None and (segment or area is not None):
+            raise NotRemote(what="receiving segments or portions with deliver")
         wishes = {"queue": queue, "segment": segment or None, "area": area, "lease": lease, "where": where}
         if lease is not None and (segment or deliver is not None or area is not None):
             raise ArgumentInvalid(
                 argument="lease", why="a message that is leased is received whole; end it with done()"
             )
+        if deliver is not None:
+            return self._delivered(queue, wait, where, deliver)
         arguments = {name: value for name, value in wishes.items() if value is not None}
         received: Received | Leased = self._parts.waiting("queues.receive", arguments, wait)
-        if received and deliver is not None and isinstance(received, Received):
-            deliver(received)
+        return received
+
+    def _delivered(
+        self, queue: tuple[str, ...], wait: float | None, where: str | None, deliver: Callable[[Received], None]
+    ) -> Received:
+        """Lease the next message while ``deliver`` has it, then end the lease: done, or given back."""
+        chosen = Selector.of(where)
+        leased = self._parts.leasing.receive(queue, seconds=LEASE_SECONDS, wait=wait, where=chosen)
+        if not leased:
+            return Received(None, passed=("/".join(queue),))
+        (message,) = leased
+        received = Received(plain(message), end_of_message=True)
+        try:
+            with self._parts.keeper.keeping(message):
+                deliver(received)
+        except BaseException as error:
+            try:
+                message.release()
+            except PostroomError as failure:  # its time gives it back
+                error.add_note(f"message {message.key} is not yet back in its place ({failure})")
+            raise
+        try:
+            message.done()
+        except LeaseOver:
+            why = "this took so long that others can receive it again"
+            raise OutputFailed(key=message.key, queue=message.queue, why=why) from None
         return received
 
     def _intake(self, queue: Sequence[str]) -> Intake:
@@ -403,10 +451,11 @@ class RemoteOperations(_Remote, RoomOperations):
 
 @_verbs("client")
 class RemoteClient(_Remote):
-    """The user of the token as a client; its name is the user's."""
+    """The user of the token as a client."""
 
-    def __init__(self, parts: RemoteParts) -> None:
+    def __init__(self, parts: RemoteParts, name: str) -> None:
         self._parts = parts
+        self.name = name
 
     def publish(self, space: str, event: Any, *, idempotency_key: str | None = None) -> Any:
         """Publish one event."""
@@ -418,10 +467,10 @@ class RemoteClient(_Remote):
         return self._parts.verb("flows.publish_many", **arguments)
 
     def receive(self, wait: float | None = None, *, deliver: Callable[[Received], None] | None = None) -> Received:
-        """The next event that an arc has delivered."""
+        """The next event that an arc has delivered. It is final when the response arrives."""
+        if deliver is not None:  # the space of a client cannot be leased from
+            raise NotRemote(what="receiving events with deliver")
         received: Received = self._parts.waiting("client.receive", {}, wait)
-        if received and deliver is not None:
-            deliver(received)
         return received
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -431,8 +480,17 @@ class RemoteClient(_Remote):
 @_verbs("flows")
 class RemoteFlows(_Remote, RoomFlows):
     def client(self, name: str, password: str | None = None, *, broker: str | None = None) -> Any:
-        """The user of the token, whatever the name: a server knows who calls."""
-        return RemoteClient(self._parts)
+        """The user of the token, by its name: a server knows who calls, and asks for no password."""
+        if broker is not None:
+            raise NotRemote(what="a client at another broker")
+        if password is not None:
+            why = "through a server no password is asked for: open the room with a token of this user"
+            raise PrincipalRefused(principal=name, why=why)
+        user = self._parts.link.user()
+        if name != user:
+            why = f"the token is that of {user}: open the room with a token of {name}"
+            raise PrincipalRefused(principal=name, why=why)
+        return RemoteClient(self._parts, name)
 
 
 @_verbs("gateways")
