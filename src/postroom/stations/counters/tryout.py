@@ -38,7 +38,7 @@ def tried(
 
 
 def tried_alone(tx: Transaction, forms: Forms, queue: str, draft: Draft, admit: Admit) -> Tried | None:
-    """What the counter in force would do with a message if it were sent now; None if no counter takes from the queue."""
+    """What the counter in force would do with a message if it were sent now; None if none takes from the queue."""
     for kept in in_force(tx):
         if kept.source == queue:
             edition = None if kept.counter.type is None else forms.named(tx, kept.counter.type)
