@@ -10,8 +10,8 @@ from postroom.errors import FormInvalid
 from postroom.interfaces.web.rendering import ENVIRONMENT
 from postroom.interfaces.web.stations.form_grid import Cell, Grid, Mode, first_fields, given, grid, wrong
 from postroom.model.types import Kind
-from postroom.stations.forms.form import Form
 from postroom.stations.forms import reader
+from postroom.stations.forms.form import Form
 from postroom.stations.queries.conditions import parse
 
 LOSS = """type LOSS
