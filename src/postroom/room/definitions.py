@@ -225,22 +225,27 @@ class RoomDefinitions(RoomPart):
         type: str | None = None,
         properties: Mapping[str, Value] | None = None,
     ) -> Tried | None:
-        """A dry run of one message: what the rules in force would do if it were sent now; None if no rule reads the
-        queue.
+        """A dry run of one message: what the rules in force, or the counter in force, would do if it were sent now;
+        None if no rule and no counter reads the queue.
 
         Raises like a send for an invalid body, or a queue that accepts no messages. Nothing is changed.
         """
-        from postroom.rules import tryout
+        from postroom.rules import tryout as rule_tryout
+        from postroom.stations.counters import tryout as counter_tryout
 
         draft = Draft.of(body, format, type, properties)
 
-        def admitted(tx: Transaction) -> tuple[str, Draft]:
+        def admitted(tx: Transaction) -> tuple[str, Draft, Tried | None]:
             target = one_to_read(tx, names_of(queue))
             if not target.accepts:
                 raise on_hold(tx, target, "accept")
             if draft.type is not None:
                 check_typed(tx, draft)
-            return target.name, self._parts.admission(tx, target, [draft])[0].draft if target.admission else draft
+            put = self._parts.admission(tx, target, [draft])[0].draft if target.admission else draft
+            forms, admit = self._parts.network.forms, self._parts.admission
+            return target.name, put, counter_tryout.tried_alone(tx, forms, target.name, put, admit)
 
-        name, as_admitted = self._parts.store.read(admitted)
-        return tryout.tried_alone(self._parts.store, self._parts.programs, name, as_admitted)
+        name, as_admitted, by_counter = self._parts.store.read(admitted)
+        if by_counter is not None:
+            return by_counter
+        return rule_tryout.tried_alone(self._parts.store, self._parts.programs, name, as_admitted)

@@ -13,7 +13,7 @@ from typing import Any
 
 from postroom.engine.steps.effects import Arrival
 from postroom.engine.steps.step import base_of
-from postroom.engine.steps.tryout import Tried, begins
+from postroom.engine.steps.tryout import Tried, begins, unsent
 from postroom.limits import TRYOUT_SECONDS
 from postroom.model.key import key_text
 from postroom.model.message import Draft, Stored
@@ -33,10 +33,7 @@ def tried_alone(store: Store, programs: Programs, queue: str, draft: Draft) -> T
 
     def work(tx: Transaction) -> tuple[Plan, list[Arrival], Any]:
         plan = programs.plan(tx)
-        stored = Stored(
-            0, queue, tx.now, None, draft.type, draft.format, draft.body, b"", draft.properties, None, 0, 0, 0
-        )
-        arrivals = arrivals_of(plan, tx, [stored]) if queue in plan.queues else []
+        arrivals = arrivals_of(plan, tx, [unsent(tx, queue, draft)]) if queue in plan.queues else []
         return plan, arrivals, base_of(tx, arrivals)
 
     plan, arrivals, base = store.read(work)

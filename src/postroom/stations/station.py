@@ -512,3 +512,8 @@ def _held(
     spans = [Span(index.id, key_value(start), "9" * 18) for index in indexes]
     pages = [page for span in spans for page in tx.field_index.search(queue[:2], span, END, limit=limit)]
     return [stored for page in pages for stored in page]
+
+
+def dossiers_of(station: Station, key: str) -> list[str]:
+    """The dossiers of a station that a message is in."""
+    return station._read(lambda tx, _: tx.dossiers.of_message(key_number(key)), [])

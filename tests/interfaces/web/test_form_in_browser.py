@@ -10,7 +10,7 @@ from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Page, expect
 from tests.interfaces.http.conftest import Served
 from tests.interfaces.web.browsing import person
-from tests.interfaces.web.conftest import PASSWORD
+from tests.interfaces.web.conftest import PASSWORD, without_complaints
 
 NARROW = """type RECEIPT
 | Nr: ____   Paid on: __________ |
@@ -266,6 +266,44 @@ def test_a_draft_outlives_a_session_that_has_ended(stage: Served, engine: Chromi
         page.wait_for_url("**/forms/**")
         page.get_by_role("navigation").get_by_role("link", name="New form").click()
         page.get_by_role("link", name="Fill in RECEIPT").click()
+        expect(page.get_by_label("Said:")).to_have_value("")  # it is saved
+
+
+def test_what_stands_on_a_page_outlives_a_sign_out_in_another_tab(
+    stage: Served, engine: Chromium, receipts: str
+) -> None:
+    """The tab keeps it for the same user, whether it is sent or opened again; nobody else's page has it."""
+    stage.room.access.grant("Director", "work", "Director")
+
+    def sign_in(page: Page) -> None:
+        page.get_by_label("Name").fill("Director")
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+
+    with engine.new_context() as context, without_complaints(context.new_page()) as page:
+        for is_sent in (False, True):
+            page.goto(f"{receipts}/new/RECEIPT")
+            if not is_sent:
+                sign_in(page)
+            page.get_by_label("Said:").fill("before the other tab signed out")
+            other = context.new_page()
+            other.goto(f"{stage.url}/web/you")
+            other.get_by_role("button", name="Sign out", exact=True).click()
+            expect(other.get_by_role("heading", name="Sign in")).to_be_visible()
+            if is_sent:
+                page.get_by_role("button", name="Create").click()
+                expect(page.get_by_role("alert")).to_contain_text("What you have typed is kept in this browser")
+            else:
+                page.reload()
+            other.goto(f"{receipts}/new/RECEIPT")
+            sign_in(other)
+            expect(other.get_by_label("Said:")).to_have_value("")
+            other.close()
+            sign_in(page)
+            expect(page.get_by_label("Said:")).to_have_value("before the other tab signed out")
+            page.get_by_role("button", name="Create").click()
+            page.wait_for_url("**/forms/**")
+        page.goto(f"{receipts}/new/RECEIPT")
         expect(page.get_by_label("Said:")).to_have_value("")  # it is saved
 
 

@@ -54,3 +54,22 @@ def test_try_asks_the_admission_of_the_queue(here: Postroom, tmp_path: Path) -> 
     bodies = [each.as_dict()["actions"][0]["body"] for each in here.definitions.try_out(tmp_path / "new.form")]
     assert bodies[0] == '{"Claimant":"Ann","Loss_Date":"2026-11-30"}'
     assert "the field Loss_Date is missing" in bodies[1]
+
+
+def test_one_message_is_tried_by_the_counter_in_force(here: Postroom, tmp_path: Path) -> None:
+    load(here, tmp_path, CLAIM + IN)
+    before = here.store.read(lambda tx: tx.journal.newest())
+    fits, misfit, none = (
+        here.definitions.try_message(queue, body=body)
+        for queue, body in (("claims", LINES), ("claims", "Claimant: Bob"), ("settled", LINES))
+    )
+    assert fits is not None
+    assert misfit is not None
+    assert none is None
+    said = [tried.as_dict()["actions"][0] for tried in (fits, misfit)]
+    assert [(each["action"], each["rule"], each["queue"]) for each in said] == [
+        ("enqueue", "front", "mailbox:North"),
+        ("error", "front", SYSTEM_ERRORS),
+    ]
+    assert "field 'Amount' is required" in said[1]["body"]
+    assert here.store.read(lambda tx: tx.journal.newest()) == before

@@ -7,7 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from postroom.engine.steps.effects import Action, Effects, Enqueue, ResetSlice
+from postroom.model.message import Draft, Stored
 from postroom.model.moment import to_microseconds
+from postroom.store.kernel.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,11 @@ class Tried:
 
     def as_dict(self) -> dict[str, Any]:
         return {"key": self.key, "queue": self.queue, "actions": [_action(effect) for effect in self.effects]}
+
+
+def unsent(tx: Transaction, queue: str, draft: Draft) -> Stored:
+    """A message as it would wait in a queue if it were sent now. It has no key yet."""
+    return Stored(0, queue, tx.now, None, draft.type, draft.format, draft.body, b"", draft.properties, None, 0, 0, 0)
 
 
 def begins(since: datetime | None) -> int:

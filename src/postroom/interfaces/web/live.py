@@ -6,7 +6,7 @@ The notification does not say what, so rights are checked where it is shown.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ from postroom.interfaces.web.sessions import Sessions
 from postroom.interfaces.web.visit import Asked
 from postroom.limits import LIVE_BEHIND_MAX
 from postroom.room import Postroom
-from postroom.stations.places.names import database, mailbox
+from postroom.stations.places.names import database, is_mailbox, mailbox
 from postroom.store.kernel.journal import Event
 
 _HERE = b": still here\n\n"
@@ -81,9 +81,15 @@ async def follow(
     inside: Inside,
     receive: Any,
     send: Send,
+    places: Collection[str] = (),
 ) -> None:
-    """Server-sent events until the browser disconnects, its session ends or its right is revoked."""
+    """Server-sent events until the browser disconnects, its session ends or its right is revoked.
+
+    ``places`` are where forms must stay for the way back that the page shows.
+    """
     queues, seen = _followed(asked.query.get("topic", ""), caller), _seen(asked)
+    if queues is not None:
+        queues |= {place if is_mailbox(place) else database(place) for place in places}
     head = headers("text/event-stream", is_safe=asked.is_safe)
     await send({"type": "http.response.start", "status": 200, "headers": head})
     await send({"type": "http.response.body", "body": _HERE, "more_body": True})

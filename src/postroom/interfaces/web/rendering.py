@@ -70,6 +70,18 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMES_SHOWN]) + (f" and {counted(more, 'other')}" if more > 0 else "")
 
 
+def shortened(text: str, most: int) -> str:
+    """A text without its end, between words if there are any, and with a sign that something is left out.
+
+    >>> shortened("a leaking roof", 14), shortened("a leaking roof", 13), shortened("unbroken", 5)
+    ('a leaking roof', 'a leaking…', 'unbr…')
+    """
+    if len(text) <= most:
+        return text
+    kept = text[:most]
+    return f"{kept.rpartition(' ')[0] or kept[:-1]}\N{HORIZONTAL ELLIPSIS}"
+
+
 def moment(time: datetime | str | None, now: datetime | None = None) -> str:
     """Today by the minute, before that with its day.
 
@@ -163,6 +175,7 @@ def _environment() -> Environment:
         "age_step": age_step,
         "key_parts": key_parts,
         "hold_words": hold_words,
+        "shortened": shortened,
         "told": wording.told,
         "advice": wording.advice,
     }

@@ -98,7 +98,11 @@ class Site:
             there = asked.back(dict(asked.said).get("back", ""))
             await _redirect(send, there, sessions.theme_cookie(theme if theme in THEMES else "", asked.is_safe))
         elif asked.path == "/live" and asked.method == "GET":
-            await live.follow(asked, caller, self._callers, self._sessions, self._tail, self._inside, receive, send)
+            notice = self._notices.get(asked.session)
+            places = notice.undo.places.values() if notice is not None and notice.undo is not None else ()
+            await live.follow(
+                asked, caller, self._callers, self._sessions, self._tail, self._inside, receive, send, set(places)
+            )
         else:
             await self._page(asked, caller, send)
 
@@ -144,7 +148,9 @@ class Site:
         )
         visit.others = PAGES
         visit.is_again = "postroom-live" in asked.head  # the script asks for parts of a page again
-        if asked.method != "POST" and not visit.is_again:
+        if visit.is_again:  # whether there is still a way back
+            visit.notice = self._notices.get(asked.session)
+        elif asked.method != "POST":
             visit.notice = self._notice(asked.session)
         status, made = await self._inside(partial(_made, visit, asked.method == "POST"))
         if asked.method == "POST" and status < 400:  # something else was done

@@ -219,9 +219,15 @@ class Visit:
     def is_at(self, key: str, place: str) -> bool:
         """Whether a message is known to be at a place."""
         try:
-            return self.room.journal.locate(key) == place
+            return self.place(key) == place
         except (MessageUnknown, NodeDown):  # forgotten, or nobody can say where it is
             return False
+
+    def place(self, key: str) -> str | None:
+        """Where a message is; None if it was processed, though it may be kept where it was."""
+        place = self.room.journal.locate(key)
+        message = None if place is None else self.message(key)
+        return None if message is not None and message.processed is not None else place
 
     def message(self, key: str, edition: int | None = None) -> Message | None:
         """A message or an earlier edition; None if it is no longer stored."""

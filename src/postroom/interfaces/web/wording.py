@@ -18,6 +18,7 @@ _ADVICE = {
     "message-elsewhere": "Look for its key in the field at the top: it says where the form is, if you may see that.",
     "message-gone": "Its trace tells its history.",
     "message-unknown": "Check the key: some of its digits may be wrong.",
+    "principal-refused": "Check the name, and the password if there is one.",
     "queue-held": "Wait, or enable it on the page of the queue, with its password.",
     "queue-unknown": "Check the name; whoever may see everything has all queues on the overview.",
     "resource-unknown": "Check the address, or go on from the bar above or from the first page.",
@@ -25,6 +26,8 @@ _ADVICE = {
     "station-unknown": "Check the name.",
     "table-unknown": "Choose a table on the page of queries.",
 }
+#: What fields are called on pages.
+_LABELS = {"object": "What", "principal": "User", "cron": "When", "zone": "In the time of", "verb": "May"}
 _COMMAND = re.compile(r"\bpostroom [a-z]|--[a-z]|`|openapi|POSTROOM_|wait=")
 
 
@@ -34,6 +37,9 @@ def told(error: PostroomError) -> str:
     if error.code == "right-missing":
         what = "everything" if facts["object"] == "*" else facts["object"]
         return f"{facts['principal']} may not do this: it needs the right {facts['verb']} for {what} ({facts['why']})"
+    for word in ("where", "argument"):
+        if word in facts:
+            facts[word] = _LABELS.get(str(facts[word]), facts[word])
     if facts.get("nearest") == QueueUnknown.listing:
         facts["nearest"] = ""
     template = _TEXTS.get(error.code) or without_commands(type(error).template)

@@ -8,14 +8,15 @@ from functools import partial
 
 from postroom.engine.steps.effects import Document, Enqueue
 from postroom.engine.steps.failures import error_message
-from postroom.engine.steps.tryout import Tried, begins
+from postroom.engine.steps.tryout import Tried, begins, unsent
 from postroom.errors import BodyError
 from postroom.limits import PAGE_ROWS
 from postroom.model.key import key_text
 from postroom.model.message import NO_PROPERTIES, Draft, Stored
 from postroom.stations.counters.definitions import Kept
+from postroom.stations.counters.definitions import kept as in_force
 from postroom.stations.counters.stage import failure_of, fields_of
-from postroom.stations.forms.catalog import Edition
+from postroom.stations.forms.catalog import Edition, Forms
 from postroom.stations.forms.filling_process import created_apart
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.batch import Admit
@@ -34,6 +35,15 @@ def tried(
         while after is not None:
             some, after = store.read(partial(_some, kept, edition, admit, after, first))
             yield from some
+
+
+def tried_alone(tx: Transaction, forms: Forms, queue: str, draft: Draft, admit: Admit) -> Tried | None:
+    """What the counter in force would do with a message if it were sent now; None if none takes from the queue."""
+    for kept in in_force(tx):
+        if kept.source == queue:
+            edition = None if kept.counter.type is None else forms.named(tx, kept.counter.type)
+            return _tried(tx, kept, edition, admit, unsent(tx, queue, draft))
+    return None
 
 
 def _some(

@@ -32,6 +32,7 @@ _PIECE = re.compile(
       )\s*""",
     re.VERBOSE,
 )
+_OPENING = re.compile(rf'\s*(?:<>|<=|>=|<|>|=)?\s*"(?!{INSIDE}")')
 _WILD = re.compile(r"[*?]")
 
 
@@ -161,6 +162,9 @@ def parse(field: FormField, text: str) -> tuple[Condition, ...]:
             _fail(field.name, at + 1, f"more than {CONDITIONS_MAX} conditions", "condition-size")
         match = _PIECE.match(text, at)
         if match is None or match.end() == at:
+            opening = _OPENING.match(text, at)
+            if opening is not None:
+                _fail(field.name, opening.end(), "this quote is not closed", "syntax")
             _fail(field.name, at + 1, f"a condition is expected here, not {text[at:].strip()[:20]!r}", "syntax")
         conditions.append(_condition(field, match))
         at = match.end()

@@ -14,6 +14,7 @@ _REMOVE = "DELETE FROM dossiers WHERE station = ? AND name = ? AND message = ?"
 _LEAVE = "DELETE FROM dossiers WHERE message = ?"
 _COUNTS = "SELECT name, count(*) FROM dossiers WHERE station = ? GROUP BY name ORDER BY name"
 _NAMED = "SELECT station, message FROM dossiers WHERE name = ? ORDER BY seq"
+_WITH = "SELECT name FROM dossiers WHERE message = ? ORDER BY name"
 _OF = "SELECT message FROM dossiers WHERE station = ? AND name = ? ORDER BY seq"
 
 
@@ -45,6 +46,10 @@ class Dossiers(JournaledTable):
     def counts(self, station: Queue) -> dict[str, int]:
         """The dossiers of a station, with the number of messages in each."""
         return {row[0]: row[1] for row in self._session.rows(_COUNTS, (station.id,))}
+
+    def of_message(self, message: int) -> list[str]:
+        """The dossiers that a message is in."""
+        return [str(name) for (name,) in self._session.rows(_WITH, (message,))]
 
     def messages(self, station: Queue, name: str) -> list[int]:
         """The keys of a dossier, in the order in which they were added."""

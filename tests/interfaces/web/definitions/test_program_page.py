@@ -194,3 +194,22 @@ def test_what_was_chosen_beside_a_load_is_kept_while_it_is_asked(shop: Served, o
     done = load(operator, SHOP, "load-and-remove", removes=removals(asked), drop="yes")
     assert "removed." in done.text
     assert "create slicing" not in shop.room.definitions.files()["shop.demaq"].decode()
+
+
+def test_a_load_of_forms_says_that_it_removes_nothing(shop: Served, operator: Browser) -> None:
+    """A procedure was deleted from the text and loaded, and stayed without a word."""
+    shop.room.stations.add("Ann", "its own")
+    form = "type NOTE\n| Subject: ____ |\nfield Subject string free\n"
+    counter = "counter out at Ann gives to answers\n"
+    operator.post("/programs", do="load", name="office.form", text=form + counter)
+    edit = operator.get("/programs?file=office.form").text
+    assert "removes nothing that the text leaves out" in edit
+    assert "you are asked first" not in edit
+    left = operator.post("/programs", do="load", name="office.form", text=form)
+    assert "0 removed. What the text leaves out stays." in left.text
+    assert [shown.name for shown in shop.room.stations.counters()] == ["out"]
+    assert "you are asked first" in operator.get("/programs?file=shop.demaq").text
+    asked = operator.post("/programs", do="load", name="shop.demaq", text=SHOP.partition("create rule")[0])
+    assert asked.status_code == 409
+    assert "What the text leaves out stays." not in asked.text
+    assert "in office.form all forms, procedures and counters" in operator.get("/programs").text

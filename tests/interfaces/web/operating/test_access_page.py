@@ -122,7 +122,7 @@ def test_what_cannot_be_undone_is_told_before_it_is_done(shop: Served, operator:
     text = operator.get("/access").text
     for said in ("Revoke printer", "Remove nightly", "Remove the user of this name", "Nothing more is sent by it."):
         assert said in text
-    assert text.count('<details class="sure">') == 2 + len(shop.room.access.tokens())
+    assert text.count('<details class="sure">') == 3 + len(shop.room.access.tokens())  # and one's own right to operate
 
 
 def test_what_was_refused_stays_in_its_own_form_and_says_why_at_its_field(shop: Served, operator: Browser) -> None:
@@ -143,3 +143,52 @@ def test_what_was_refused_stays_in_its_own_form_and_says_why_at_its_field(shop: 
     refused = operator.post("/access", do="password", name="stranger", password="correct horse")
     assert '<span class="error" id="user-name-error">' in refused.text
     assert "correct horse" not in refused.text
+
+
+def test_a_grant_to_nobody_says_so_at_its_field(shop: Served, operator: Browser) -> None:
+    for action, more in (("grant", {"verb": "look", "object": "*"}), ("token", {"name": "laptop"})):
+        refused = operator.post("/access", do=action, principal="stranger", **more)
+        assert refused.status_code == 400
+        assert "User: there is no user &#39;stranger&#39;" in refused.text
+        assert "There is no user &#39;stranger&#39;." in refused.text  # at the field
+        assert "password, or log in again" not in refused.text
+
+
+def test_a_grant_for_nothing_is_not_one_for_everything_and_a_slip_is_told(shop: Served, operator: Browser) -> None:
+    empty = operator.post("/access", do="grant", principal="nobody", verb="look", object=" ")
+    assert empty.status_code == 400
+    assert "What: it is missing" in empty.text
+    assert [grant for grant in shop.room.access.grants() if grant.principal == "nobody"] == []
+    for verb, slip, there, what in (("work", "Anne", "Ann", "station"), ("look", "answer", "answers", "queue")):
+        if what == "station":
+            shop.room.stations.add("Ann", "its own")
+        given = operator.post("/access", do="grant", principal="nobody", verb=verb, object=slip)
+        assert f"granted. There is no {what} {slip} yet." in given.text
+        assert "yet." not in operator.post("/access", do="grant", principal="nobody", verb=verb, object=there).text
+    odd = operator.post("/access", do="grant", principal="nobody", verb="look", object="a" * 2000)
+    assert odd.status_code == 400
+    assert "What: " in odd.text
+    assert "object: " not in odd.text
+
+
+def test_an_operator_gives_up_by_a_second_button_and_is_offered_nothing_impossible(
+    shop: Served, operator: Browser
+) -> None:
+    own = {"principal": "operator", "verb": "operate", "object": "*"}
+    shop.room.access.withdraw("boss", "operate")
+    page = operator.get("/access").text
+    assert "you are the last operator" in page
+    assert page.count('value="give-up"') == 1
+    refused = operator.post("/access", do="withdraw", **own)
+    assert refused.status_code == 400
+    assert "Nothing was changed" in refused.text
+    shop.room.access.grant("looker", "operate")
+    assert "another operator can" in operator.get("/access").text
+    assert (
+        "looker operate *: withdrawn" in operator.post("/access", do="withdraw", **{**own, "principal": "looker"}).text
+    )
+    gone = operator.post("/access", do="give-up", **own)
+    assert gone.status_code == 200
+    assert gone.url.path == "/web/you"
+    assert way_back(gone) is None
+    assert operator.get("/access").status_code == 403

@@ -140,6 +140,33 @@ def test_what_a_procedure_could_not_do_is_a_failure_too(shop: Served, operator: 
     assert failures(room) == []
 
 
+def test_a_dry_run_asks_the_counter_that_takes_from_the_queue(shop: Served, operator: Browser, tmp_path: Path) -> None:
+    """It says what is still wrong, by the counter's name, until nothing is; and then what is made is what was shown."""
+    room = shop.room
+    room.stations.add("Ann", PASSWORD)
+    room.queues.create("online")
+    (tmp_path / "web.form").write_text(REPAIR + "counter web at Ann takes REPAIR from online\n")
+    room.load(tmp_path / "web.form")
+    room.send("online", {"Way": "Ben"}, format="json")
+    room.run(until_idle=True)
+    (failed,) = failures(room)
+    assert (failed.queue, failed.rule, failed.culprit) == ("online", "web", "counter")
+    shown = plain(operator.get("/failures").text)
+    assert "counter web" in shown
+    assert "rule web" not in shown.lower()
+    wrong = operator.post("/failures", do="try", key=failed.key, body='{"No": "ten"}')
+    assert "fails again" in wrong.text
+    assert 'name="tried"' not in wrong.text
+    right = operator.post("/failures", do="try", key=failed.key, body='{"No": 12}')
+    assert "works" in plain(right.text)
+    assert "would enqueue mailbox:Ann" in plain(right.text)
+    retried(operator, failed.key, '{"No": 12}')
+    room.run(until_idle=True)
+    assert failures(room) == []
+    (mail,) = room.stations.admitted("Ann").inventory(mail=True)
+    assert mail.image.fields["No"] == 12
+
+
 def test_a_form_is_written_on_where_it_is(shop: Served, operator: Browser, tmp_path: Path) -> None:
     """At hand, in the mailbox, or at another station."""
     room = shop.room
@@ -257,7 +284,7 @@ def test_dead_letters_are_failures_too(shop: Served, operator: Browser) -> None:
     assert failed.cause[0] == "no paper in tray \u2026"
     assert "no paper in tray" in operator.get("/failures").text
     tried = operator.post("/failures", do="try", key=failed.key, body='{"n": 2}').text
-    assert "No rule watches work" in tried
+    assert "No rule and no counter takes what comes to work" in tried
     assert "Sent again to work." in retried(operator, failed.key, '{"n": 2}').text
     (message,) = room.queues.peek("work")
     assert (message.value, dict(message.properties)) == ({"n": 2}, {"colour": "red"})

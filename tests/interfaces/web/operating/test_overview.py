@@ -156,6 +156,34 @@ def test_a_level_is_as_old_as_the_oldest_below_it(shop: Served, operator: Browse
     assert "age step" in level
 
 
+def test_mail_is_as_old_as_its_time_in_the_mailbox(
+    shop: Served, operator: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = shop.room
+    (tmp_path / "note.form").write_text("type NOTE\n| Subject: ____ |\nfield Subject string free\n")
+    room.load(tmp_path / "note.form")
+    for name in ("Ann", "Ben"):
+        room.stations.add(name, "its own")
+    ann, session = room.stations.admitted("Ann"), room.store.session
+    now = session.clock
+    with monkeypatch.context() as patch:
+        patch.setattr(session, "clock", lambda: now() - 3 * 86_400 * 1_000_000)
+        key = ann.create("NOTE", Subject="old")
+    ann.ship(key, "Ben")
+    page = operator.get("/overview").text
+    row = page.partition('data-row="mailbox:Ben"')[2].partition("</tr>")[0]
+    assert "age step" in row
+    assert "3 d" not in row
+
+
+def test_who_finds_nothing_wrong_shows_no_empty_table(shop: Served, operator: Browser) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("postroom.interfaces.web.operating.overview._findings", lambda visit: [])
+        page = operator.get("/overview?doctor=1").text
+    assert "Nothing is wrong." in page
+    assert 'aria-label="What the doctor says"' not in page
+
+
 def test_what_the_doctor_says_changes_as_the_room_does(
     shop: Served, operator: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:

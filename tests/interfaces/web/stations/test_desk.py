@@ -277,6 +277,57 @@ def test_there_is_no_way_back_once_somebody_has_got_it(office: Served, clerk: Br
     assert f"{key}, {other} are no longer in the mailbox: somebody has got them." in again.text
 
 
+def test_there_is_no_way_back_once_a_program_has_taken_it(tmp_path: Path) -> None:
+    """What a counter has taken is kept in the mailbox, but it is not there any more; and the page says who has it."""
+    with served_office(tmp_path) as served:
+        room, clerk, ann = served.room, browser(served.url), browser(served.url)
+        (tmp_path / "out.form").write_text("counter out at Director gives to orders\n")
+        room.load(tmp_path / "out.form")
+        (tmp_path / "file.form").write_text(
+            "procedure filing at Ben\n  precondition a : APPROVAL\n  destination d on a copy 0 dossier done\n"
+        )
+        room.load(tmp_path / "file.form")
+        room.stations.enable_procedure("filing")
+        clerk.sign_in("clerk")
+        ann.sign_in("Ann")
+        for to, name, kind in (("Director", "counter out", "a counter"), ("Ben", "procedure filing", "a procedure")):
+            (key,) = room.stations.admitted("Ann").create_many("APPROVAL", [{"No": 33}])
+            shipped, other = clerk.post("/desk/Ann", do="ship", key=key, to=to), clerk.get("/desk/Ann")
+            assert way_back(other) == "Take it back"
+            room.run(until_idle=True)
+            assert way_back(clerk.get("/desk/Ann", **{"postroom-live": "1"})) is None
+            assert 'id="way-back"' in clerk.get("/desk/Ann", **{"postroom-live": "1"}).text
+            assert way_back(clerk.get("/you")) is None
+            late = taken_back(clerk, shipped)
+            assert f"{key} is no longer in the mailbox: {name} has got it." in late.text
+            told = ann.post("/desk/Ann", do="take-back", key=key)  # may not look where it is now
+            assert f"{key} is no longer in the mailbox: {kind} has got it." in told.text
+        for each in (clerk, ann):
+            each.client.close()
+
+
+def test_what_is_taken_back_is_in_its_dossiers_again(office: Served, clerk: Browser) -> None:
+    ann = office.room.stations.admitted("Ann")
+    key, other = ann.create_many("APPROVAL", [{"No": 43}, {"No": 44}])
+    for name in ("open & late", "big"):
+        ann.add_to_dossier(name, key)
+    form = clerk.get(f"/desk/Ann/forms/{key}").text
+    assert ">big</a>, <a" in form
+    assert "?name=open+%26+late" in form
+    assert "It is in" not in clerk.get(f"/desk/Ann/forms/{other}").text
+    for is_alone in (True, False):
+        if is_alone:
+            shipped = clerk.post(f"/desk/Ann/forms/{key}", do="ship", to="Ben")
+        else:
+            shipped = many(clerk, "/desk/Ann", [key, other], do="ship", to="Ben")
+        assert not {"open & late", "big"} & ann.dossiers().keys()
+        back = taken_back(clerk, shipped)
+        assert ", into the dossiers big, open &amp; late again." in back.text
+        assert [image.key for name in ("open & late", "big") for image in ann.dossier(name)] == [key, key]
+    for name in ("open & late", "big"):
+        ann.remove_from_dossier(name, key)
+
+
 def test_nobody_takes_back_what_another_station_has_shipped(office: Served, clerk: Browser, stranger: Browser) -> None:
     ben = office.room.stations.admitted("Ben")
     key = ben.create("APPROVAL", {"No": 35})

@@ -249,3 +249,18 @@ def test_the_name_of_a_table_is_refused_at_its_field(office: Served, clerk: Brow
     assert 'value="my table 1" required autocomplete="off" aria-invalid="true"' in refused.text
     assert "A name has letters, digits and _, and no blanks.</span>" in refused.text
     assert "--help" not in refused.text
+
+
+def test_all_that_cannot_be_read_is_told_at_once(clerk: Browser) -> None:
+    fields = {"field:No": "o*", "field:Loss": '"off*', "field:Region": "north"}
+    page = clerk.client.post(
+        f"{clerk.url}/web/desk/Ann/query/CLAIM", data={"do": "find", **fields}, headers={"origin": clerk.url}
+    )
+    assert "2 fields do not fit, and nothing is asked yet:" in page.text
+    assert "Character 1: this quote is not closed" in page.text
+
+
+def test_a_text_that_is_cut_in_the_table_says_so(office: Served, clerk: Browser) -> None:
+    office.room.stations.admitted("Director").create("CLAIM", {"No": 7321, "Claimant": "x", "Loss": "leaking " * 20})
+    found = clerk.get("/desk/Director/query/CLAIM?find=1&scope=local&field:No=7321").text
+    assert f"<td>{' '.join(['leaking'] * 10)}\N{HORIZONTAL ELLIPSIS}</td>" in found

@@ -24,6 +24,14 @@ from postroom.model.progress import OnProgress
 from postroom.room import Postroom
 
 PATH = "/programs"
+#: What a load does with definitions that its text leaves out, and how they are removed.
+_LEFT_OUT = {
+    ".demaq": "What the text of a module leaves out is removed from the module; you are asked first.",
+    ".flow": "What the text of a domain leaves out is removed from it; you are asked first. What was added at run time stays.",
+    ".qdl": "The text describes the whole tree: a queue that it leaves out is removed; you are asked first.",
+    ".form": "A load of forms, procedures and counters adds and changes, and removes nothing that the text leaves out. On the "
+    "machine of the room, “postroom procedure remove NAME” and “postroom counter remove NAME” do; a type stays.",
+}
 
 
 @dataclass(frozen=True)
@@ -110,6 +118,7 @@ def _context(
         "drops": _drops(visit),
         "may_load": visit.may("load", "*"),
         "definitions": visit.room.definitions.catalog() if not name else [],
+        "left_out": {name: said for name, said in _LEFT_OUT.items() if draft.name.endswith(name)} or _LEFT_OUT,
     }
 
 
@@ -281,7 +290,8 @@ def _load(visit: Visit, agreed: frozenset[str]) -> Goto | Again:
         return Again(_context(visit, draft) | {"removes": asked.names}, 409)
     words = {"added": loaded.added, "changed": loaded.changed, "kept": loaded.kept, "removed": loaded.removed}
     counts = ", ".join(f"{len(names)} {word}" for word, names in words.items())
-    return Goto(visit.address(PATH), f"Version {loaded.version}: {counts}.")
+    stays = " What the text leaves out stays." if draft.name.endswith(".form") else ""
+    return Goto(visit.address(PATH), f"Version {loaded.version}: {counts}.{stays}")
 
 
 PAGE = Page(

@@ -10,9 +10,10 @@ from postroom.interfaces.web.page import Again, Goto, Page, Undo
 from postroom.interfaces.web.rendering import counted, moment
 from postroom.interfaces.web.visit import Visit
 from postroom.model.moment import to_datetime
-from postroom.model.rights import VERBS
+from postroom.model.rights import EVERYTHING, OPERATE, VERBS
 
 PATH = "/access"
+GIVE_UP = "Withdraw, and be no operator any more"
 
 
 def show(visit: Visit) -> Mapping[str, Any]:
@@ -28,25 +29,62 @@ def _context(visit: Visit, token: str | None) -> Mapping[str, Any]:
         "grants": visit.room.access.grants(),
         "tokens": visit.room.access.tokens(),
         "verbs": VERBS,
+        "operate": OPERATE,
+        "give_up": GIVE_UP,
+        "is_last": sum(grant.verb == OPERATE for grant in visit.room.access.grants()) == 1,
         "token": token,
         "schedules": [(schedule, to_datetime(schedule.due)) for schedule in visit.room.consumers.schedules()],
     }
 
 
 def grant(visit: Visit) -> Goto:
-    what = (visit.needed("principal"), visit.needed("verb"), visit.form.get("object", "").strip() or "*")
-    is_new = visit.room.access.grant(*what)
+    principal, verb = visit.needed("principal", "User"), visit.needed("verb", "May")
+    object = visit.needed("object", "What")
+    _known(visit, principal, "User", "principal")
+    is_new = visit.room.access.grant(principal, verb, object)
     visit.callers.refresh()
-    return Goto(visit.here(), f"{' '.join(what)}: {'granted' if is_new else 'was granted already'}.")
+    said = f"{principal} {verb} {object}: {'granted' if is_new else 'was granted already'}."
+    return Goto(visit.here(), f"{said}{_of_nothing(visit, verb, object)}")
+
+
+def _of_nothing(visit: Visit, verb: str, object: str) -> str:
+    """That there is no such station or queue, which may be a slip; a grant may also come before what it is for."""
+    if object == EVERYTHING:
+        return ""
+    if VERBS[verb] == "station" and object not in visit.room.stations.all():
+        return f" There is no station {object} yet."
+    if VERBS[verb] == "queue" and all(len(names) == 1 for names in visit.room.access.names(object)):
+        return f" There is no queue {object} yet."  # one that is there has a path, too
+    return ""
 
 
 def withdraw(visit: Visit) -> Goto:
-    what = (visit.needed("principal"), visit.needed("verb"), visit.needed("object"))
-    is_gone = visit.room.access.withdraw(*what)
-    visit.callers.refresh()
+    """Withdraw a grant; of one's own right to do so only by the button that says what it means."""
+    what = _grant_of(visit)
+    if what[:2] == (visit.user, OPERATE):
+        why = f"you would no longer be an operator: press “{GIVE_UP}”"
+        raise EntryInvalid(where="Withdraw", why=why)
+    is_gone = _withdrawn(visit, what)
     fields = {"do": "grant", **dict(zip(("principal", "verb", "object"), what, strict=True))}
     undo = Undo("Grant it again", visit.here(), tuple(fields.items())) if is_gone else None
     return Goto(visit.here(), f"{' '.join(what)}: {'withdrawn' if is_gone else 'there was no such grant'}.", undo)
+
+
+def give_up(visit: Visit) -> Goto:
+    """Withdraw one's own right to operate. The way back is another operator's, or that of the machine of the room."""
+    what = _grant_of(visit)
+    _withdrawn(visit, what)
+    return Goto(visit.address("/you"), f"{' '.join(what)}: withdrawn.")
+
+
+def _grant_of(visit: Visit) -> tuple[str, str, str]:
+    return visit.needed("principal"), visit.needed("verb"), visit.needed("object")
+
+
+def _withdrawn(visit: Visit, what: tuple[str, str, str]) -> bool:
+    is_gone = visit.room.access.withdraw(*what)
+    visit.callers.refresh()
+    return is_gone
 
 
 def create_token(visit: Visit) -> Again:
@@ -55,8 +93,10 @@ def create_token(visit: Visit) -> Again:
     if days and not (days.isascii() and days.isdigit() and len(days) < 6):
         raise EntryInvalid(where="days", why="a whole number of days is expected")
     verbs = visit.form.get("verbs", "").split() or None
+    principal = visit.needed("principal", "User")
+    _known(visit, principal, "User", "principal")
     token = visit.room.access.create_token(
-        visit.needed("principal"), visit.needed("name"), verbs=verbs, days=int(days) if days else None
+        principal, visit.needed("name"), verbs=verbs, days=int(days) if days else None
     )
     return Again(_context(visit, token), 200)
 
@@ -97,9 +137,9 @@ def _password(visit: Visit) -> str:
     return password
 
 
-def _known(visit: Visit, name: str) -> None:
-    if name not in visit.room.flows.principals():
-        raise EntryInvalid(where="name", why=f"there is no user {name[:60]!r}")
+def _known(visit: Visit, user: str, label: str = "Name", name: str = "name") -> None:
+    if user not in visit.room.flows.principals():
+        raise EntryInvalid(where=label, why=f"there is no user {user[:60]!r}", name=name)
 
 
 def schedule(visit: Visit) -> Goto:
@@ -133,6 +173,7 @@ PAGE = Page(
     {
         "grant": grant,
         "withdraw": withdraw,
+        "give-up": give_up,
         "token": create_token,
         "revoke": revoke_token,
         "sign-out": end_sessions,

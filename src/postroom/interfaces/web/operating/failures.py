@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from hashlib import blake2b
 from typing import Any
 
@@ -44,6 +44,7 @@ from postroom.store.kernel.deliveries import FAILED_IN, FAILED_WHY, FAILURE
 from postroom.store.kernel.transaction import Transaction
 
 PATH = "/failures"
+_CULPRITS = {"rules": "rule", "arcs": "arc", "counters": "counter"}
 _VARIABLE = re.compile(r"\"[^\"]*\"|'[^']*'|\u201c[^\u201d]*\u201d|\b\d[\w.,:-]*", re.ASCII)
 
 
@@ -61,6 +62,7 @@ class Failed:
     queue: str  # where it failed; of a procedure its station
     origin: str | None  # the message that failed, if it is another
     forms: tuple[str, ...] | None = None  # with which a procedure has failed
+    culprit: str = ""  # what is named in ``rule``: a rule, an arc, a counter or a procedure; "" if nobody knows
 
     @property
     def cause(self) -> tuple[str, str, str]:
@@ -107,11 +109,13 @@ def found(room: Postroom, only: str | None = None, after: str | None = None) -> 
     more: dict[str, tuple[int, str]] = {}
     first = oldest_messages(room, [queue.name for queue in seen.queues if queue.waiting])
     names = {*seen.errors, *dead_letters(room, seen, first)}
+    takers = cache(partial(_taker, room))
     for queue in seen.queues:
         is_asked = only in (None, queue.name)
         if is_asked and queue.waiting and queue.name in names:
             waiting = room.queues.peek(queue.name, limit=FAILURES_SHOWN_MAX, after=after)
-            rows += [failed for message in waiting if (failed := failed_of(message)) is not None]
+            read = [failed for message in waiting if (failed := failed_of(message)) is not None]
+            rows += [replace(failed, culprit=_CULPRITS.get(takers(failed.queue), "")) for failed in read]
             if waiting.next is not None:
                 more[queue.name] = (queue.waiting, waiting.next)
     if only is not None:
@@ -122,7 +126,18 @@ def found(room: Postroom, only: str | None = None, after: str | None = None) -> 
 
 def _of_procedure(error: ProcedureFailed) -> Failed:
     cause = (error.description, error.code, error.procedure, "", error.station)
-    return Failed(error.key, error.station, error.at, *cause, None, error.messages)
+    return Failed(error.key, error.station, error.at, *cause, None, error.messages, "procedure")
+
+
+def _taker(room: Postroom, queue: str) -> str:
+    """Who takes the messages of a queue: rules, arcs or counters; "" if a program receives them."""
+
+    def work(tx: Transaction) -> str:
+        present = tx.queues.named_to_read(queue)
+        taker = None if present is None else tx.queues.watcher(present)
+        return (taker or "").partition(" ")[0]  # "arcs with state"
+
+    return room.store.read(work)
 
 
 def _properties(message: Message) -> Mapping[str, Any]:
@@ -374,7 +389,8 @@ def _outcome(visit: Visit, failed: Failed, draft: Draft) -> dict[str, Any]:
     )
     actions = [] if tried is None else tried.as_dict()["actions"]
     works = not any(action["action"] == "error" for action in actions)
-    return {"works": works, "is_watched": tried is not None, "actions": actions, "queue": failed.queue}
+    taker = None if tried is not None else _taker(visit.room, failed.queue)  # of a dry run that says nothing
+    return {"works": works, "taker": taker, "actions": actions, "queue": failed.queue}
 
 
 def retry_one(visit: Visit) -> Goto | Again:

@@ -17,7 +17,9 @@ from postroom.interfaces.web.page import Page
 from postroom.interfaces.web.rendering import counted, hold_words
 from postroom.interfaces.web.visit import Visit
 from postroom.limits import DESK_ROWS, FINDINGS_KEPT_SECONDS
+from postroom.model.key import key_number
 from postroom.model.message import Message
+from postroom.model.moment import to_datetime
 from postroom.model.place import DATABASE
 from postroom.room import Postroom
 from postroom.room.overview import Overview, QueueSeen
@@ -172,6 +174,18 @@ def _is_asked(row: Row, tab: str, find: str) -> bool:
     return {"waiting": row.waiting > 0, "held": bool(row.hold)}.get(tab, True)
 
 
+def _since(room: Postroom, oldest: Mapping[str, Message]) -> dict[str, datetime]:
+    """By queue, since when its oldest message is there. A form at a station or in a mailbox was made before."""
+    of_stations = [name for name in oldest if name.startswith((DATABASE, f"{MAILBOX}:"))]
+
+    def work(tx: Transaction) -> dict[str, int | None]:
+        found = {name: tx.messages.find(key_number(oldest[name].key)) for name in of_stations}
+        return {name: tx.journal.time_of(stored.position) for name, stored in found.items() if stored is not None}
+
+    came = {name: to_datetime(at) for name, at in room.store.read(work).items() if at is not None}
+    return {name: message.created for name, message in oldest.items()} | came
+
+
 def oldest_messages(room: Postroom, names: Collection[str]) -> dict[str, Message]:
     """By queue, the oldest waiting message, if it is sound; read in one query."""
 
@@ -187,10 +201,11 @@ def _aged(room: Postroom, seen: Overview, rows: Sequence[Row], oldest: Mapping[s
     """The rows with the time of the oldest waiting message, arrivals and departures."""
     history, now = history_of(room.store), counts_of(seen)
     aged = []
+    since = _since(room, oldest)
     for row in rows:
-        since = min((oldest[name].created for name in row.below or (row.name,) if name in oldest), default=None)
+        first = min((since[name] for name in row.below or (row.name,) if name in since), default=None)
         spark = None if row.below else sparkline(*history.intervals(now, row.name))
-        aged.append(replace(row, spark=spark, oldest=since))
+        aged.append(replace(row, spark=spark, oldest=first))
     return aged
 
 
@@ -232,7 +247,8 @@ def _stopped(visit: Visit, seen: Overview) -> Iterator[tuple[str, str, str, str 
     lag = sum(seen.lags.values())
     if lag and not seen.engine.works:
         wait = f"{counted(lag, 'message')} {'waits' if lag == 1 else 'wait'}"
-        yield "waits", "warning", f"{wait} for an engine, and none runs.", None, ""
+        how = "“postroom run” starts one, and a server with “--run” has one"
+        yield "waits", "warning", f"{wait} for an engine, and none runs: {how}.", None, ""
 
 
 def dead_letters(room: Postroom, seen: Overview, oldest: Mapping[str, Message]) -> dict[str, int]:

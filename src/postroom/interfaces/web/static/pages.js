@@ -149,6 +149,10 @@
   }));
 
   // --- drafts: what is typed is kept here until it is saved ---
+  // To sign out forgets drafts. What stands on another open page then is kept in its tab alone, for the same user.
+  const SIGNED_OUT = "postroom-signed-out";
+  const draftOf = (name) => JSON.parse(localStorage.getItem(name) || sessionStorage.getItem(name) || "null");
+  const forget = (name) => { localStorage.removeItem(name); sessionStorage.removeItem(name); };
   const drafted = $("form[data-draft]");
   const now = (field, text) => {  // below its line: what someone else has written there
     const told = Object.assign(document.createElement("p"), { className: "now", id: `${field.id}-now`, textContent: "It says now: " });
@@ -169,15 +173,15 @@
     const sent = JSON.parse(sessionStorage.getItem("postroom-saving") || "null");
     sessionStorage.removeItem("postroom-saving");
     if (state === "saved") {
-      if (sent && sent.seen === drafted.dataset.saved) localStorage.removeItem(sent.name);
+      if (sent && sent.seen === drafted.dataset.saved) forget(sent.name);
       const here = new URL(location.href);  // opened again, the address does not say so any more
       here.searchParams.delete("saved");
       history.replaceState(history.state, "", here);
     }
-    let kept = JSON.parse(localStorage.getItem(name) || "null");
+    let kept = draftOf(name);
     if (kept && state !== "sent" && kept.seen !== seen && Object.entries(kept.values).every(([field, text]) => first[field] === text)) {
       kept = null;  // all of it is saved
-      localStorage.removeItem(name);
+      forget(name);
     }
     if (kept && state === "sent") {  // the page has it, and what is wrong with it
       kept = { ...kept, seen, was: first };
@@ -205,18 +209,21 @@
       const was = Object.fromEntries(written.map((field) => [field.name, kept?.was?.[field.name] ?? first[field.name]]));
       kept = written.length ? { seen: kept?.seen ?? seen, values, was, time } : null;
       if (kept) localStorage.setItem(name, JSON.stringify(kept));
-      else localStorage.removeItem(name);
+      else forget(name);
       tell(kept ? time : "");
     });
     drafted.addEventListener("submit", () => sessionStorage.setItem("postroom-saving", JSON.stringify({ name, seen })));
+    addEventListener("storage", (event) => {
+      if (event.key === SIGNED_OUT && kept) sessionStorage.setItem(name, JSON.stringify(kept));
+    });
     $$("[data-undo]").forEach((button) => button.addEventListener("click", () => {
-      localStorage.removeItem(name);
+      forget(name);
       location.replace(location.pathname + location.search);  // what was sent is not sent again
     }));
   }
   // of a form that has left, what was typed is shown, to be copied
   const gone = $("[data-draft-gone][hidden]");
-  const typed = gone && JSON.parse(localStorage.getItem(`postroom-draft ${$(".user").textContent} ${location.pathname}`) || "null");
+  const typed = gone && draftOf(`postroom-draft ${$(".user").textContent} ${location.pathname}`);
   if (typed) {
     for (const [field, text] of Object.entries(typed.values)) {
       const word = (kind, textContent, className) => Object.assign(document.createElement(kind), { textContent, className });
@@ -225,8 +232,12 @@
     gone.hidden = false;
   }
   $$("form[data-forget]").forEach((form) => form.addEventListener("submit", () => {
-    Object.keys(localStorage).filter((name) => name.startsWith("postroom-draft")).forEach((name) => localStorage.removeItem(name));
+    localStorage.setItem(SIGNED_OUT, String(Date.now()));  // other tabs hear of it
+    [localStorage, sessionStorage].flatMap(Object.keys).filter((name) => name.startsWith("postroom-draft")).forEach(forget);
   }));
+  // the page to sign in again says that a form that could not be sent is kept
+  const unsent = $("[data-says-kept]") && JSON.parse(sessionStorage.getItem("postroom-saving") || "null");
+  if (unsent && draftOf(unsent.name)) $("[data-says-kept]").hidden = false;
 
   // --- a field says what it takes; dates are picked ---
   document.addEventListener("focusin", (event) => {

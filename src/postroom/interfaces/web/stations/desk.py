@@ -6,15 +6,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from postroom.errors import MessageElsewhere, StationUnknown
+from postroom.errors import MessageElsewhere, MessageUnknown, NodeDown, StationUnknown
 from postroom.interfaces.web.page import Again, Goto, Page, Undo
 from postroom.interfaces.web.rendering import counted, listed
 from postroom.interfaces.web.stations.form_grid import PREFIX, Mode, edition_forms, first_fields, grid, shown_texts
+from postroom.interfaces.web.stations.trace import is_machine
 from postroom.interfaces.web.visit import Visit
 from postroom.stations.mail.mail import Shipped
+from postroom.stations.places.desk import SHIP
+from postroom.stations.places.names import database
 from postroom.stations.places.network import CONTROL
 from postroom.stations.procedures.inspection import Waiting
-from postroom.stations.station import InventoryItem, Station
+from postroom.stations.station import InventoryItem, Station, dossiers_of
 
 PATH = "/desk/{station}"
 #: Said at a field that was left blank.
@@ -107,11 +110,12 @@ def ship(visit: Visit) -> Goto | Again:
         return Again({**show(visit), "none_ticked": True}, 400)
     if not to:
         return Again({**show(visit), "wrong_to": NO_STATION}, 400)
+    was_in = kept_in(visit, keys)
     try:
         shipped = visit.station.ship(keys, to)
     except StationUnknown as unknown:
         return Again({**show(visit), "wrong_to": no_station(unknown)}, 404)
-    return Goto(visit.here(), f"Shipped {counted(len(shipped), 'form')} to {to}.", way_back(visit, shipped))
+    return Goto(visit.here(), f"Shipped {counted(len(shipped), 'form')} to {to}.", way_back(visit, shipped, was_in))
 
 
 def no_station(unknown: StationUnknown) -> str:
@@ -119,12 +123,18 @@ def no_station(unknown: StationUnknown) -> str:
     return f"There is no station {unknown.facts['station']}{unknown.facts['nearest'] or '.'}"
 
 
-def way_back(visit: Visit, shipped: Sequence[Shipped]) -> Undo | None:
-    """How forms come back that were shipped; none if one of them has not arrived."""
+def kept_in(visit: Visit, keys: Sequence[str]) -> list[tuple[str, str]]:
+    """The forms that leave a dossier if they are shipped, each with its dossier."""
+    return [(key, name) for key in keys for name in dossiers_of(visit.station, key)]
+
+
+def way_back(visit: Visit, shipped: Sequence[Shipped], was_in: Sequence[tuple[str, str]]) -> Undo | None:
+    """How forms come back that were shipped, also into their dossiers; none if one of them has not arrived."""
     if not shipped or not all(each.delivered for each in shipped):
         return None
     places = {each.key: f"mailbox:{each.to}" for each in shipped}
     fields = [("do", "take-back"), *(("key", key) for key in places)]
+    fields += [("dossier", f"{key} {name}") for key, name in was_in]
     label = "Take it back" if len(places) == 1 else "Take them back"
     return Undo(label, visit.address(PATH, {"station": visit.names["station"]}), fields, places)
 
@@ -134,14 +144,48 @@ def take_back(visit: Visit) -> Goto | Again:
     visit.needed("key")
     keys = list(dict.fromkeys(visit.all("key")))
     back, gone = _taken_back(visit.station, keys)
-    are, them = ("is", "it") if len(gone) == 1 else ("are", "them")
-    late = f"{listed(gone)} {are} no longer in the mailbox: somebody has got {them}."
+    late = _late(visit, gone)
     if not back:
         return Again({**show(visit), "gone": late}, 409)
+    into = [(key, name) for key, _, name in (said.partition(" ") for said in visit.all("dossier")) if key in back]
+    for key, name in into:
+        visit.station.add_to_dossier(name, key)
     there = visit.here()
     if len(keys) == 1:
         there = visit.address("/desk/{station}/forms/{key}", {**visit.names, "key": back[0]})
-    return Goto(there, f"Took back {listed(back)}.{f' {late}' if gone else ''}")
+    return Goto(there, f"Took back {listed(back)}{_into(into)}.{f' {late}' if gone else ''}")
+
+
+def _into(dossiers: Sequence[tuple[str, str]]) -> str:
+    """Where forms are again."""
+    names = list(dict.fromkeys(name for _, name in dossiers))
+    return f", into {'the dossier' if len(names) == 1 else 'the dossiers'} {listed(names)} again" if names else ""
+
+
+def _late(visit: Visit, gone: Sequence[str]) -> str:
+    """Which forms are no longer in a mailbox, by who has them."""
+    takers: dict[str, list[str]] = {}
+    for key in gone:
+        takers.setdefault(_taker(visit, key), []).append(key)
+    said = []
+    for taker, keys in takers.items():
+        are, them = ("is", "it") if len(keys) == 1 else ("are", "them")
+        said.append(f"{listed(keys)} {are} no longer in the mailbox: {taker} has got {them}.")
+    return " ".join(said)
+
+
+def _taker(visit: Visit, key: str) -> str:
+    """Who has got a form since this station has shipped it: a program by its name for whoever may follow the form."""
+    try:
+        events = visit.room.journal.trace(key)
+    except (MessageUnknown, NodeDown):
+        return "somebody"
+    here = database(visit.station.name)
+    ours = [number for number, event in enumerate(events) if event.verb == SHIP and event.source == here]
+    after = events[ours[-1] + 1 :] if ours else []
+    if not after or not is_machine(after[0].by):
+        return "somebody"
+    return after[0].by if visit.may_follow(key) else f"a {after[0].by.partition(' ')[0]}"
 
 
 def _taken_back(station: Station, keys: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -18,7 +18,7 @@ def gone(visit: Visit) -> Again:
     key, station = visit.names["key"], visit.names["station"]
     events = visit.room.journal.trace(key)
     left = [event for event in events if event.verb == SHIP and event.source == f"{DATABASE}{station}"]
-    place = visit.room.journal.locate(key)
+    place = visit.place(key)
     mine = next((name for name in visit.stations if place in (name, mailbox(name))), None)
     may_follow = visit.may_follow(key)
     was = opened(visit.said)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from postroom.interfaces.web.rendering import shortened
 from postroom.interfaces.web.visit import Visit
 from postroom.limits import FORM_COLUMNS_MAX
 from postroom.model.types import FieldValue, Kind, text
@@ -15,6 +17,7 @@ from postroom.stations.forms.form import Form, FormField, Rule
 
 #: Before the name of a field in what a browser sends.
 PREFIX = "field:"
+_MOMENT = re.compile(r"(?<=^\d{4}-\d\d-\d\d) +(?=\d)", re.ASCII)
 _KINDS = {
     Kind.STRING: "text",
     Kind.INT: "a whole number, such as 42",
@@ -25,6 +28,18 @@ _KINDS = {
     Kind.TIME: "a time, such as 14:30",
     Kind.TIMESTAMP: "a date and a time, such as 2026-11-06T14:30:00Z",
     Kind.KEY: "a key, such as 00001.00042",
+}
+#: What may be asked of a field; a pattern is for texts alone.
+_ASKED = {
+    Kind.STRING: 'a text, <>"a text", "a".."m", a pattern such as "off*"',
+    Kind.INT: "42, >100, <>7, 1..9",
+    Kind.DECIMAL: "1150.50, >100, <>7, 1..9.50",
+    Kind.FLOAT: "1.5, >100, <>7, 1..9.5",
+    Kind.BOOLEAN: "true or false",
+    Kind.DATE: "2026-11-06, >=2026-11-01, 2026-11-01..2026-11-30",
+    Kind.TIME: "14:30, >=09:00, 09:00..17:00",
+    Kind.TIMESTAMP: "2026-11-06T14:30:00Z, >=2026-11-01T00:00:00Z",
+    Kind.KEY: "00001.00042",
 }
 _RULES = {
     Rule.REQUIRED: "required; fixed when the form is created",
@@ -70,6 +85,7 @@ class Cell:
     stored: str | None = None  # what is saved, if the blank has another text
     now: str | None = None  # what someone else has written there meanwhile
     lost: str | None = None  # what the user wrote, if the blank is fixed now
+    is_many: bool = False  # each line that is written is an item
 
 
 @dataclass(frozen=True)
@@ -148,7 +164,7 @@ def grid(
                     str(field.kind),
                     "" if mode in _SKETCHES else str(field.rule),
                     _takes(field, mode),
-                    field.kind is Kind.STRING or field.many or mode in _SKETCHES,
+                    _is_long(field, blank.width, texts.get(blank.name, "")) or mode in _SKETCHES,
                     mode is Mode.CREATE and field.rule is Rule.REQUIRED,
                     (errors or {}).get(blank.name),
                     blank.name in changed,
@@ -156,12 +172,18 @@ def grid(
                     None if stored is None else _other(stored.get(blank.name, ""), texts.get(blank.name, "")),
                     (now or {}).get(blank.name) if way == "write" else None,
                     _other((lost or {}).get(blank.name), texts.get(blank.name, "")) if way == "fixed" else None,
+                    field.many and way == "write" and mode not in _SKETCHES,
                 )
             )
             at = blank.start + blank.width
         rows.append(Row(tuple(cells), line.drawn[at:].rstrip()))
     columns = max((len(line.drawn) for line in form.lines), default=1)
     return Grid(form.name, version, str(mode), min(columns + 2, FORM_COLUMNS_MAX), tuple(rows), changed)
+
+
+def _is_long(field: FormField, width: int, text: str) -> bool:
+    """Whether a blank grows downwards, so that nothing in it is hidden. A date has its calendar beside it."""
+    return field.many or field.kind in (Kind.STRING, Kind.TIMESTAMP) or (len(text) > width and field.kind != Kind.DATE)
 
 
 def _other(text: str | None, shown: str) -> str | None:
@@ -183,7 +205,7 @@ def _way(field: FormField, mode: Mode, is_fixed: bool) -> str:
 def _takes(field: FormField, mode: Mode) -> str:
     what = f"several, one on each line: {_KINDS[field.kind]}" if field.many else _KINDS[field.kind]
     if mode is Mode.SKETCH:
-        return f'{field.kind}: a value, >100, <>a, 1..9, a pattern such as "off*"; several mean any of them'
+        return f'{_ASKED[field.kind]}; = "" for empty, <> "" for filled in; several mean any of them'
     if mode is Mode.ACTION:
         return f"{field.kind}: a value, ?claim.No, or a function such as total(?claim.Amount)"
     return f"{what}; {_RULES[field.rule]}"
@@ -222,10 +244,15 @@ def given(form: Form, texts: Mapping[str, str]) -> dict[str, Any]:
         if not written.strip():
             values[name] = None
         elif field is not None and field.many:
-            values[name] = [line.strip() for line in written.split("\n") if line.strip()]
+            values[name] = [_entered(field, line.strip()) for line in written.split("\n") if line.strip()]
         else:
-            values[name] = written if field is None or field.kind is Kind.STRING else written.strip()
+            values[name] = written if field is None or field.kind is Kind.STRING else _entered(field, written.strip())
     return values
+
+
+def _entered(field: FormField, text: str) -> str:
+    """A moment may have a blank between its day and its time, as people write it."""
+    return _MOMENT.sub("T", text) if field.kind is Kind.TIMESTAMP else text
 
 
 def wrong(form: Form, values: Mapping[str, Any], *, is_new: bool) -> dict[str, str]:
@@ -235,7 +262,7 @@ def wrong(form: Form, values: Mapping[str, Any], *, is_new: bool) -> dict[str, s
         value = values.get(field.name)
         if value is None:
             if is_new and field.rule is Rule.REQUIRED:
-                problems[field.name] = "It is required."
+                problems[field.name] = f"{field.name} is required."
         elif field.rule is not Rule.AUTOMATIC and (why := fitting(form, field, value)) is not None:
             problems[field.name] = why.removeprefix(f"{form.name}, field {field.name}: ")  # it stands beside the field
     return problems
@@ -245,7 +272,7 @@ def first_fields(form: Form, values: Mapping[str, FieldValue], most: int = 5) ->
     """The first non-empty fields that users wrote, shortened."""
     texts = shown_texts(values)
     shown = [
-        (field.name, texts[field.name].replace("\n", " ")[:60])
+        (field.name, shortened(texts[field.name].replace("\n", " "), 60))
         for field in form.fields
         if field.rule is not Rule.AUTOMATIC and texts.get(field.name)
     ]

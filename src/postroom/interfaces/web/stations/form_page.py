@@ -9,7 +9,7 @@ from typing import Any
 from postroom.errors import FieldRefused, MessageElsewhere, StationUnknown
 from postroom.interfaces.web.page import Again, Goto, Page
 from postroom.interfaces.web.rendering import counted, listed
-from postroom.interfaces.web.stations.desk import NO_STATION, no_station, way_back, way_out
+from postroom.interfaces.web.stations.desk import NO_STATION, kept_in, no_station, way_back, way_out
 from postroom.interfaces.web.stations.form_gone import gone
 from postroom.interfaces.web.stations.form_grid import (
     Mode,
@@ -27,6 +27,7 @@ from postroom.interfaces.web.visit import Visit
 from postroom.limits import COPIES_MAX
 from postroom.stations.forms.form import Rule
 from postroom.stations.queries.images import Image
+from postroom.stations.station import dossiers_of
 
 PATH = "/desk/{station}/forms/{key}"
 
@@ -84,6 +85,7 @@ def _context(
         "sent": visit.form,
         "wrong_to": None,
         "dossiers": station.dossiers(),
+        "is_in": dossiers_of(station, image.key),
         "stops": stops(visit, image.key) if visit.may_follow(image.key) else None,
         "sets": [
             working_set
@@ -134,12 +136,13 @@ def ship(visit: Visit) -> Goto | Again:
     to = visit.form.get("to", "").strip()
     if not to:
         return _ship_to(visit, NO_STATION, 400)
+    was_in = kept_in(visit, [visit.names["key"]])
     try:
         (shipped,) = visit.station.ship(visit.names["key"], to)
     except StationUnknown as unknown:
         return _ship_to(visit, no_station(unknown), 404)
     how = f"Shipped {shipped.key} to {to}." if shipped.delivered else f"{shipped.key} is on its way to {to}."
-    return Goto(visit.address("/desk/{station}", visit.names), how, way_back(visit, [shipped]))
+    return Goto(visit.address("/desk/{station}", visit.names), how, way_back(visit, [shipped], was_in))
 
 
 def _ship_to(visit: Visit, wrong: str, status: int) -> Again:

@@ -89,14 +89,15 @@ def _context(visit: Visit, is_asked: bool) -> dict[str, Any] | Goto:
     form, texts = edition.form, _texts(visit)
     errors: dict[str, str] = {}
     asking: Asking | None = None
-    try:
-        reads = _reads(form, texts)
-        if is_asked:
-            asking = _asked(visit)
-    except FormInvalid as invalid:
-        reads = []
-        for problem in invalid.facts["problems"]:
-            errors[problem.position.file] = f"Character {problem.position.column}: {problem.what}"
+    reads: list[tuple[str, list[tuple[str, str]]]] = []
+    for name, said in texts.items():  # each alone, so that all that cannot be read is told at once
+        try:
+            reads += _reads(form, {name: said})
+        except FormInvalid as invalid:
+            for problem in invalid.facts["problems"]:
+                errors[problem.position.file] = f"Character {problem.position.column}: {problem.what}"
+    if is_asked and not errors:
+        asking = _asked(visit)
     is_sent = bool(visit.form.get("do") in FINDING)
     if asking is not None and asking.id != visit.query.get("asked") and (not asking.wait() or is_sent):
         return Goto(_again(visit, find=_find(visit), asked=asking.id))

@@ -16,8 +16,20 @@ from postroom.model.place import place_of
 from postroom.stations.forms.filling import values
 from postroom.stations.mail.editions import Valued
 from postroom.stations.mail.story import Story, Told
+from postroom.stations.places.desk import GET
+from postroom.stations.places.names import is_mailbox, station_of
 from postroom.store.kernel.journal import Event
 
+#: How a message came to a place: what somebody did, and what was done.
+_DONE = {
+    "create": ("made it", "made"),
+    "copy": ("copied it", "copied"),
+    "send": ("sent it", "sent"),
+    "publish": ("published it", "published"),
+    "ship": ("shipped it", "shipped"),
+    "get": ("got it", "got"),
+    "take-back": ("took it back", "taken back"),
+}
 _MACHINES = ("procedure ", "counter ", "rule ", "arc ", "engine", "sphere ")
 
 
@@ -51,7 +63,7 @@ class Node:
 
 @dataclass
 class Write:
-    """What someone wrote on a form, and when last."""
+    """What someone wrote on a form at a time."""
 
     at: datetime
     by: str
@@ -77,14 +89,19 @@ class Stop:
         return max(((self.until or datetime.now(UTC)) - self.since).total_seconds(), 0.0)
 
     def note(self, event: Event, fields: Iterable[str]) -> None:
-        """What somebody writes several times in a row is one."""
+        """Each writing has its own time."""
         self.written |= dict.fromkeys(fields, event.by)
-        if event.verb == "create":
-            return
-        if not self.writes or self.writes[-1].by != event.by:
-            self.writes.append(Write(event.time, event.by, []))
-        self.writes[-1].at = event.time
-        self.writes[-1].fields += [name for name in fields if name not in self.writes[-1].fields]
+        if event.verb != "create":
+            self.writes.append(Write(event.time, event.by, list(fields)))
+
+    @property
+    def did(self) -> str:
+        """What somebody did, such as "shipped it"; empty for what has no word."""
+        return _DONE.get(self.verb, ("", ""))[0]
+
+    @property
+    def done(self) -> str:
+        return _DONE.get(self.verb, ("", self.verb))[1]
 
     @property
     def is_mailbox(self) -> bool:
@@ -123,7 +140,7 @@ def _stops(events: Sequence[Valued]) -> list[Stop]:
         if here is not None and here.until is None and (place != here.place and (place or _leaves(event.verb))):
             here.until = event.time
         if place is not None and (here is None or place != here.place or here.until is not None):
-            here = Stop(place, event.time, event.by, edition=edition, verb=event.verb)
+            here = Stop(place, event.time, event.by, edition=edition, verb=_verb(event))
             stops.append(here)
         edition = valued.edition or edition
         if here is not None:
@@ -133,6 +150,13 @@ def _stops(events: Sequence[Valued]) -> list[Stop]:
             if valued.values:
                 here.note(event, valued.values)
     return stops
+
+
+def _verb(event: Event) -> str:
+    """What was done; mail that comes to another station than it was for is taken back."""
+    source, target = event.source or "", event.target or ""
+    is_back = event.verb == GET and is_mailbox(source) and station_of(source) != station_of(target)
+    return "take-back" if is_back else event.verb
 
 
 def _acts(event: Event) -> list[Act]:
