@@ -100,7 +100,7 @@ def test_dead_letters_are_told(room: Postroom, told: Told, named: str | None) ->
     (dead,) = told(room, "errors")
     where = named or "orders.dead"
     assert (dead.level, dead.where) == (Level.WARNING, where)
-    assert dead.what == "1 dead letter(s): messages that have failed at their last attempt"
+    assert dead.what == "1 dead letter(s): messages that have failed too often, expired or found a queue full"
     assert dead.do == f"postroom peek {where}; postroom redrive {where} sends what failed again"
     room.consumers.redrive(where)
     assert fine(told(room, "errors"))

@@ -73,6 +73,16 @@ def test_a_line_that_no_longer_says_which_message_it_is_about(room: Postroom, to
     assert "entry 3 of the journal is about no message" in [each.what for each in found]
 
 
+def test_a_missing_entry_that_is_about_no_message(room: Postroom, told: Told) -> None:
+    room.queues.create("q", password="pw").send("x")
+    room.queues.disable("q", password="pw")
+    change(room, "DELETE FROM journal WHERE verb = 'hold'")
+    assert fine(told(room, "journal", "holds"))
+    found = told(room, "journal", "holds", deep=True)
+    assert {each.level for each in found} == {Level.WRONG}
+    assert any("by the journal" in each.what and each.what.startswith("queue 1: ") for each in found)
+
+
 def test_counts_that_are_off(room: Postroom, told: Told) -> None:
     room.queues.create("q").send("x")
     room.receive("q")

@@ -7,6 +7,7 @@ from functools import partial
 from shlex import quote
 
 from postroom.diagnosis.finding import Case, Told, note, warning
+from postroom.engine.blocked import blocked
 from postroom.errors import NodeDown, QueueFull
 from postroom.limits import ATTEMPTS_MANY, GROWING_SECONDS
 from postroom.model.key import key_text
@@ -21,13 +22,17 @@ from postroom.store.kernel.transaction import Transaction
 
 
 def holds(case: Case) -> Iterator[Told]:
-    """Queues on hold: their messages wait until the hold is released."""
-    held = case.store.read(lambda tx: [(one, typed_level(tx, one.path)) for one in tx.queues.all() if one.hold])
+    """Queues on hold: until the hold is released, their messages wait, and queues whose next message would go there."""
+    held, obstacles = case.store.read(
+        lambda tx: ([(one, typed_level(tx, one.path)) for one in tx.queues.all() if one.hold], blocked(tx).values())
+    )
     for queue, level in held:
         hold = Hold(queue.hold)
         stuck = not hold.releases and queue.unprocessed
+        behind = [one.queue for one in obstacles if one.goal == queue.name]
         what = f"on hold ({hold.label})" + (f", and {queue.unprocessed} message(s) wait in it" if stuck else "")
-        yield (warning if stuck else note)(what, queue.name, f"postroom enable {level or quote(queue.name)}")
+        what += f", and what waits in {', '.join(behind)} must go there first" if behind else ""
+        yield (warning if stuck or behind else note)(what, queue.name, f"postroom enable {level or quote(queue.name)}")
 
 
 def limits(case: Case) -> Iterator[Told]:
@@ -57,7 +62,11 @@ def errors(case: Case) -> Iterator[Told]:
             grows = f", {fresh} of them in the last hour: it grows" if fresh else ", none of them in the last hour"
             yield warning(what + grows, name, _again(name))
     for name, count in case.store.read(_dead_letters):
-        yield warning(f"{count} dead letter(s): messages that have failed at their last attempt", name, _again(name))
+        yield warning(
+            f"{count} dead letter(s): messages that have failed too often, expired or found a queue full",
+            name,
+            _again(name),
+        )
     homes = case.network.stations()
     for node in dict.fromkeys(homes.values()):
         own = [station for station, home in homes.items() if home == node]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from postroom.diagnosis.finding import Case, Told, note, ok, warning, wrong
+from postroom.errors import JournalTooOld
 from postroom.limits import EXAMINED_MAX, GROWN_ROWS, SAMPLE_MESSAGES
 from postroom.model.key import key_text
 from postroom.store import file_of
@@ -12,6 +13,7 @@ from postroom.store.files.rights import exposed
 from postroom.store.kernel.message_rows import State
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.migrations import MIGRATIONS
+from postroom.store.proof.verification import verified
 
 #: What a commit needs to last, and what else may be said.
 _LASTING = {
@@ -28,6 +30,7 @@ _MEND = {
 }
 _DAMAGED_FILE = "stop, copy the file, restore a backup"
 _REBUILD = "postroom mend makes the index anew; then look for the reason with pg_amcheck"
+_DIFFERS = "postroom verify lists everything; keep a copy, then: postroom mend"
 _DAMAGED = "keep a copy, and restore a backup; postroom trace tells what the message went through"
 
 
@@ -83,14 +86,33 @@ def messages(case: Case) -> Iterator[Told]:
 
 
 def chains(case: Case) -> Iterator[Told]:
-    """Whether the journal has the whole history of each message, without gaps."""
+    """Whether the journal has the whole history of each message, without gaps; with a full examination, whether all
+    that it says leads to what is stored."""
     sample = None if case.deep else SAMPLE_MESSAGES
-    for key, line in case.store.read(lambda tx: tx.soundness.torn(sample, tx.journal.newest(), EXAMINED_MAX)):
+    torn = case.store.read(lambda tx: tx.soundness.torn(sample, tx.journal.newest(), EXAMINED_MAX))
+    for key, line in torn:
         if key is None:
             yield wrong(f"entry {line} of the journal is about no message", "journal", "postroom verify")
         else:
             what = f"the journal has a gap in what happened to message {key_text(key)}"
             yield wrong(what, "journal", f"postroom trace {key_text(key)}; then restore a backup")
+    if case.deep and not torn:
+        yield from case.store.read(_replayed)
+
+
+def _replayed(tx: Transaction) -> list[Told]:
+    """Where a replay of the journal differs; other checks tell of damaged messages, and of counts."""
+    try:
+        found = verified(tx).differences
+    except JournalTooOld as too_old:
+        return [note(str(too_old), "journal")]
+    damaged = {f"message {key_text(message.key)}" for message in tx.soundness.unsound(None, EXAMINED_MAX)[1]}
+    remarks = []
+    for what, journal, tables in found:
+        if what not in damaged and not what.startswith("counts of queue "):
+            by_both = f"{journal or 'nothing'} by the journal, {tables or 'nothing'} by the tables"
+            remarks.append(wrong(f"{what}: {by_both}", "journal", _DIFFERS))
+    return remarks
 
 
 def growth(case: Case) -> Iterator[Told]:

@@ -10,10 +10,12 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from postroom.engine.beating import beating
+from postroom.engine.blocked import note
 from postroom.engine.dispatch import Dispatch, Gateway, Report
 from postroom.engine.effects_lease import EffectsLease
 from postroom.engine.evaluators import Evaluators
@@ -296,8 +298,8 @@ class Runner:
         lanes = self._lanes.setdefault(stage, Lanes(turn.beside.seconds))
         result = lanes.next(lambda beside: self._fresh_steps(stage, replace(turn, beside=beside), totals))
         if result is not None and result.blocked is not None:
-            queue, goal = result.blocked
-            totals.waiting[queue] = goal
+            self._store.transact("lease", partial(note, blocked=result.blocked))
+            totals.waiting[result.blocked.queue] = result.blocked.goal
         return result
 
     def _fresh_steps(self, stage: Stage, turn: Turn, totals: Totals) -> Generator[Result] | None:

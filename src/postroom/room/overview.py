@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from postroom.engine.blocked import blocked
 from postroom.engine.holding import EngineSeen, engines
 from postroom.engine.presence import Presence, State, presence, senders
 from postroom.limits import TOP_JOURNAL_ROWS, TOP_REREAD_ROWS, TOP_STEPS
@@ -43,6 +44,7 @@ class QueueSeen:
     leased: int = 0
     delayed: int = 0  # until their time
     blocked: int = 0  # by others of the same key
+    waits_for: str = ""  # a queue on hold, to which its next message would go
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -56,6 +58,7 @@ class QueueSeen:
             "rate_in": self.rate_in,
             "rate_out": self.rate_out,
             **{name: count for name, count in self._aside().items() if count},
+            **({"waits_for": self.waits_for} if self.waits_for else {}),
         }
 
     def _aside(self) -> dict[str, int]:
@@ -131,13 +134,18 @@ def _seen(tx: Transaction, program: Program, lags: Mapping[str, int], before: Ov
     queues, newest, now = tx.queues.all(), tx.journal.newest(), to_datetime(tx.now)
     seconds = 0.0 if before is None else (now - before.at).total_seconds()
     steps, aside = _steps(tx, newest, before), tx.deliveries.put_aside()
+    goals = {name: obstacle.goal for name, obstacle in blocked(tx).items()}
     by_name = {queue.name: queue for queue in queues}
     known = {} if before is None else {queue.name: queue for queue in before.queues}
     return Overview(
         at=now,
         engine=presence(tx),
         lags=lags,
-        queues=[_queue(queue, known, seconds, aside(queue)) for queue in queues if queue.kind not in (STATE, ALIVE)],
+        queues=[
+            _queue(queue, known, seconds, aside(queue), goals.get(queue.name, ""))
+            for queue in queues
+            if queue.kind not in (STATE, ALIVE)
+        ],
         steps=[*(before.steps if before else ()), *steps][-TOP_STEPS:],
         rate=sum(step.messages for step in steps) / seconds if seconds > 0 else None,
         errors={name: by_name[name].unprocessed for name in program.every_error_queue() if name in by_name},
@@ -169,7 +177,9 @@ def _steps(tx: Transaction, newest: int, before: Overview | None) -> list[StepSe
     return [step for step in steps if last is None or step.at > last]
 
 
-def _queue(queue: Queue, known: Mapping[str, QueueSeen], seconds: float, aside: tuple[int, int, int]) -> QueueSeen:
+def _queue(
+    queue: Queue, known: Mapping[str, QueueSeen], seconds: float, aside: tuple[int, int, int], goal: str
+) -> QueueSeen:
     before = known.get(queue.name)
     rates: tuple[float | None, float | None] = (None, None)
     if before is not None and seconds > 0:
@@ -177,4 +187,4 @@ def _queue(queue: Queue, known: Mapping[str, QueueSeen], seconds: float, aside: 
     hold = Hold(queue.hold).label
     path = " ".join(queue.names) if queue.path != queue.name else ""
     counts = (queue.unprocessed, queue.processed, hold, queue.arrivals, queue.departed)
-    return QueueSeen(queue.name, path, *counts, *rates, *aside)
+    return QueueSeen(queue.name, path, *counts, *rates, *aside, waits_for=goal)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from postroom.engine.blocked import blocked
 from postroom.errors import DefinitionUnknown, MessageGone, MessageUnknown
 from postroom.limits import SWEEP_MESSAGES
 from postroom.model.definitions import nearest
@@ -26,6 +27,8 @@ class Retained:
     held_by: tuple[tuple[str, str], ...]  # slicing and slice key
     keeps: bool  # the queue keeps all of its messages
     answers: bool = False  # a request of a partner that may still ask for it
+    corrupt: bool = False  # it does not match its hash, and nobody will receive it
+    hold: str = ""  # the queue on hold because of which it waits: its own, or one that messages of its queue go to
 
     @property
     def removable(self) -> bool:
@@ -37,6 +40,8 @@ class Retained:
             "key": self.key,
             "held_by": [{"slicing": slicing, "slicekey": value} for slicing, value in self.held_by],
             "removable": self.removable,
+            **({"corrupt": True} if self.corrupt else {}),
+            **({"waits_for": self.hold} if self.hold else {}),
         }
 
 
@@ -53,9 +58,19 @@ def why(store: Store, key: str) -> Retained:
         queue = tx.queues.named_to_read(stored.queue)
         assert queue is not None
         held_by, keeps = tuple(tx.slices.holds(number)), queue.keep == Keep.ALL
-        return Retained(key, stored.queue, stored.processed is not None, held_by, keeps, tx.requests.is_answer(number))
+        answers, processed = tx.requests.is_answer(number), stored.processed is not None
+        hold = "" if processed else _hold(tx, queue)
+        return Retained(key, stored.queue, processed, held_by, keeps, answers, not stored.sound, hold)
 
     return store.read(work)
+
+
+def _hold(tx: Transaction, queue: Queue) -> str:
+    """The queue on hold because of which the messages of a queue wait, if there is one."""
+    if not queue.releases:
+        return queue.name
+    obstacle = blocked(tx).get(queue.name)
+    return "" if obstacle is None else obstacle.goal
 
 
 def slice(store: Store, programs: Programs, slicing: str, key: str) -> list[Message]:

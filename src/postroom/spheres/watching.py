@@ -11,6 +11,7 @@ from functools import partial
 from time import monotonic, perf_counter
 from typing import Any
 
+from postroom.engine.blocked import Blocked
 from postroom.engine.holding import LEASE
 from postroom.engine.steps.effects import Document
 from postroom.engine.steps.failures import Failure, error_body, error_queue
@@ -51,13 +52,14 @@ def _tell(tx: Transaction, turn: Turn, watch: Watch) -> Result:
     tx.leases.check(LEASE, turn.fence)
     queues = tx.queues.locked_all((watch.state, watch.target, SYSTEM_ERRORS))
     target = queues.get(watch.target)
-    if target is None or target.retired or not target.accepts:
-        return Result(blocked=(watch.state, watch.target))
     come = tx.tokens.come(watch.state, watch.seen, PAGE_ROWS)
+    if not come:
+        return Result()
+    if target is None or target.retired or not target.accepts:
+        return Result(blocked=Blocked(watch.state, come[0].token, watch.target))
     for arrival in come:
         _put(tx, turn, target, arrival, queues.get(SYSTEM_ERRORS))
-    if come:
-        tx.tokens.see(watch, come[-1].seq)
+    tx.tokens.see(watch, come[-1].seq)
     return Result(messages=len(come), created=len(come), claimed=len(come), more=len(come) == PAGE_ROWS)
 
 

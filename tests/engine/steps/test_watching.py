@@ -104,7 +104,9 @@ def test_steps_end_before_one_that_must_wait_for_a_queue_on_hold(
     next(under_way)
     room.queues.set_password("out", password="pw")
     room.queues.disable("out", password="pw")
-    assert next(under_way).blocked == ("in", "out")
+    blocked = next(under_way).blocked
+    assert blocked is not None
+    assert (blocked.queue, blocked.goal) == ("in", "out")
     assert next(under_way, None) is None
     room.queues.enable("out", password="pw")
     assert sum(each.messages for each in begin()) == 6

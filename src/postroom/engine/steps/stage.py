@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from postroom.engine.blocked import Blocked
 from postroom.engine.evaluators import Evaluators
 from postroom.engine.holding import Holding
 from postroom.engine.spark.executor_store import AnswerStore, Bay
@@ -107,7 +108,7 @@ class Result:
     messages: int = 0
     created: int = 0
     failures: int = 0
-    blocked: tuple[str, str] | None = None  # a queue that waits for another, which is held
+    blocked: Blocked | None = None  # a queue that waits for another, which is held
     claimed: int = 0
     more: bool = False
     seconds: Mapping[str, float] = field(default_factory=dict)  # by stage

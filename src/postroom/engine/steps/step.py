@@ -10,6 +10,7 @@ import heapq
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from postroom.engine.blocked import Blocked
 from postroom.engine.evaluators import Evaluators
 from postroom.engine.holding import LEASE, Holding
 from postroom.engine.spark.executor_store import Bay, misread
@@ -376,7 +377,7 @@ class _Commit:
         for number, (stored, made) in enumerate(steps if held else ()):
             goal = _held(made, held)
             if goal is not None:
-                result.blocked = (stored.queue, goal)
+                result.blocked = Blocked(stored.queue, stored.key, goal)
                 del steps[number:]
                 break
         result.messages = len(steps)

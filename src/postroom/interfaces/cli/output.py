@@ -11,6 +11,7 @@ import sys
 import termios
 from array import array
 from contextlib import contextmanager
+from shlex import quote
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
@@ -143,6 +144,16 @@ def one_line(cell: Any) -> str:
     """A cell without characters that break the table or the terminal."""
     text = "" if cell is None else str(cell)
     return "".join(character if character.isprintable() else "\ufffd" for character in text.replace("\n", "⏎"))
+
+
+def on_hold(queue: str) -> str:
+    """Why messages wait for a queue on hold, and what frees them."""
+    return f"{queue} is on hold; free it with: postroom enable {quote(queue)}"
+
+
+def damaged(key: str) -> str:
+    """What is to be known of a message that does not match its hash."""
+    return f"{key} is damaged: it does not match its hash, and nobody will receive it; see: postroom trace {key}"
 
 
 def excerpt(body: Any) -> str:

@@ -15,6 +15,7 @@ from functools import partial
 from time import monotonic, perf_counter
 from typing import Any
 
+from postroom.engine.blocked import Blocked
 from postroom.engine.holding import LEASE
 from postroom.engine.spheres import Fates, Made, bound_to, plainly, sphere_of
 from postroom.engine.steps import attempts
@@ -295,7 +296,8 @@ class _CounterStep:
             return result
         source, goal, errors = queues[kept.source], queues[kept.goal], queues[SYSTEM_ERRORS]
         if _is_closed(tx, goal):
-            result.blocked = (source.name, goal.name)
+            for stored in tx.messages.page(source, State.UNPROCESSED, 0, 1):
+                result.blocked = Blocked(source.name, stored.key, goal.name)
             return result
         taken = self._next(source)
         self._bound = {stored.key: id for stored in taken if (id := bound_to(tx, stored)) is not None}
@@ -304,7 +306,7 @@ class _CounterStep:
         handed = self._taking(taken, goal) if kept.counter.way is Way.TAKES else self._giving(taken, goal)
         if any(isinstance(outcome, Failure) for outcome in handed) and _is_closed(tx, errors):
             first = next(place for place, outcome in enumerate(handed) if isinstance(outcome, Failure))
-            result.blocked = (source.name, errors.name)
+            result.blocked = Blocked(source.name, taken[first].key, errors.name)
             taken, handed = taken[:first], handed[:first]
         for stored, outcome in zip(taken, handed, strict=True):
             if isinstance(outcome, Failure):

@@ -58,6 +58,7 @@ _POSTPONE = "UPDATE outbox SET attempts = ?, due = ?, note = ? WHERE id = ?"
 _RETRY = "UPDATE outbox SET due = ?, state = ?, note = ? WHERE id = ?"
 _REVIVE = "UPDATE outbox SET due = ?, state = 'pending', attempts = 0, payload = ? WHERE id = ?"
 _HAPPENED = "SELECT at, verb, detail FROM journal WHERE seq > ? AND verb IN ('effect', 'attempt') ORDER BY seq"
+_NOTE_CHARS = 200  # of what a command has printed; the journal has all that is kept
 _DELETE = "DELETE FROM outbox WHERE id = ?"
 
 
@@ -166,7 +167,7 @@ class Outbox(JournaledTable):
     def failed(self, effect: Effect, result: Mapping[str, Any], retry_at: int | None) -> None:
         state = "failed" if retry_at is None else "pending"
         due = effect.due if retry_at is None else retry_at
-        self._session.run(_RETRY, (due, state, str(result.get("outcome", "")), effect.id))
+        self._session.run(_RETRY, (due, state, _noted(result), effect.id))
         self._journal.add(
             "failed", detail={"outbox": effect.id, "retry": state == "pending", **effect.payload, **result}
         )
@@ -184,3 +185,9 @@ class Outbox(JournaledTable):
 def _effect(row: Row) -> Effect:
     id, kind, payload, created, due, attempts, state, note, destination, message = row
     return Effect(id, kind, json.loads(payload), created, due, attempts, state, note, destination, message)
+
+
+def _noted(result: Mapping[str, Any]) -> str:
+    """How an attempt ended, with the first line of what a command has printed: it mostly says why."""
+    printed = str(result.get("output", "")).strip().splitlines()
+    return ": ".join([str(result.get("outcome", "")), *(line[:_NOTE_CHARS] for line in printed[:1])])

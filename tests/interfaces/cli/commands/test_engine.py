@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,8 @@ import pytest
 import postroom
 
 from ...conftest import Run
+
+PROGRAM = Path(sys.executable).with_name("postroom")
 
 
 def test_run_drains_the_outbox_and_tells_what_it_did(run: Run, tmp_path: Path) -> None:
@@ -38,19 +42,38 @@ def test_run_drains_the_outbox_and_tells_what_it_did(run: Run, tmp_path: Path) -
 
 def test_a_failed_effect_is_shown_and_revived(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("postroom.engine.dispatch.OUTBOX_BACKOFF_SECONDS", 0.01)
-    (tmp_path / "t.qdl").write_text('01 INPUT-QUEUE (A) COMMAND LINE IS "false"\n99')
+    (tmp_path / "fail.sh").write_text("echo the door is locked\necho more\nexit 3\n")
+    (tmp_path / "t.qdl").write_text(f'01 INPUT-QUEUE (A) COMMAND LINE IS "sh {tmp_path}/fail.sh"\n99')
     run("load", "t.qdl")
     run("send", "INP_0000", "--body", "x")
     told = run("run", "--until-idle").err
     assert told.count("will be tried again") == 2
     assert "see postroom outbox list" in told
     assert "failed" in run("outbox", "list").out
+    assert run("outbox", "list").out.endswith(" exit 3: the door is locked\n")
     assert run("outbox", "retry", "1").out == "1 is pending again\n"
     assert [one["done"] for one in run("run", "--until-idle", "--json").json["effects"]] == [False] * 3
     (tmp_path / "t.qdl").write_text('01 INPUT-QUEUE (A) COMMAND LINE IS "echo mended"\n99')
     run("load", "t.qdl")
     run("outbox", "retry", "1")
     assert run("run", "--until-idle").err == "echo mended -arg INP_0000: exit 0\n1 effect(s) done\n"
+
+
+def test_a_running_engine_says_at_once_that_a_queue_waits_for_another(run: Run, tmp_path: Path) -> None:
+    program = "create queue in kind basic mode persistent create queue large kind basic mode persistent\n"
+    (tmp_path / "p.demaq").write_text(f"{program}create rule sort for in if (//n) then do enqueue <l/> into large\n")
+    run("load", "p.demaq")
+    run("queue", "password", "large", stdin="pw\n")
+    run("disable", "large", stdin="pw\n")
+    run("send", "in", "--format", "xml", "--body", "<n/>")
+    with subprocess.Popen([PROGRAM, "run"], cwd=tmp_path, stderr=subprocess.PIPE, text=True) as engine:
+        assert engine.stderr is not None
+        try:
+            lines = [engine.stderr.readline() for _ in range(2)]
+            assert "in waits: large is on hold; free it with: postroom enable large\n" in lines
+            assert run("waiting").err.splitlines()[1] == "1 message(s) wait for the engine, which runs"
+        finally:
+            engine.terminate()
 
 
 def test_senders_send_and_evaluate_nothing(run: Run, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import postroom
 from postroom.version import __version__
 
 from ...conftest import Run
+from ..conftest import damage
 
 
 def test_trace_locate_and_show(run: Run) -> None:
@@ -33,6 +34,21 @@ def test_trace_locate_and_show(run: Run) -> None:
     assert run("locate", key, "--json").json == {"status": "00", "key": key, "place": None}
     assert run("trace", "00009.00009").err.startswith("postroom: message-unknown:")
     assert run("trace", "nonsense").err.startswith("postroom: key-invalid:")
+
+
+def test_a_damaged_message_is_told_as_one(run: Run, tmp_path: Path) -> None:
+    run("queue", "create", "q")
+    key = run("send", "q", "--body", "pay 100").out.strip()
+    damage(tmp_path, "100", "900")
+    for set_aside in (False, True):
+        if set_aside:
+            assert run("receive", "q").err.startswith("postroom: message-corrupt:")
+        said = f"{key} is damaged: it does not match its hash, and nobody will receive it; see: postroom trace {key}\n"
+        located, shown = run("locate", key), run("show", key)
+        assert (located.out, located.err) == ("q\n", said)
+        assert (shown.out, shown.err) == (f"key: {key}\nqueue: q\n", said)
+        assert run("why", key).out == said
+        assert all(run(verb, key, "--json").json["corrupt"] is True for verb in ("locate", "show", "why"))
 
 
 def test_trace_with_causes(run: Run) -> None:

@@ -183,6 +183,24 @@ def test_slice_and_why_tell_what_is_held(shop: Run, tmp_path: Path) -> None:
     assert shop("why", "x").err.startswith("postroom: key-invalid:")
 
 
+def test_what_waits_for_a_queue_on_hold_is_told_by_every_command(run: Run, tmp_path: Path) -> None:
+    program = "create queue in kind basic mode persistent create queue large kind basic mode persistent\n"
+    (tmp_path / "p.demaq").write_text(f"{program}create rule sort for in if (//n) then do enqueue <l/> into large\n")
+    run("load", "p.demaq")
+    run("queue", "password", "large", stdin="pw\n")
+    run("disable", "large", stdin="pw\n")
+    key = run("send", "in", "--format", "xml", "--body", "<n/>").out.strip()
+    assert run("why", key).out == "waits in in to be processed\n"
+    processed(tmp_path)
+    free = "large is on hold; free it with: postroom enable large\n"
+    assert run("why", key).out == f"waits in in: {free}"
+    assert run("why", key, "--json").json["waits_for"] == "large"
+    assert run("waiting").err.endswith(f"\nin waits: {free}")
+    told = "warning  holds       large: on hold (full), and what waits in in must go there first\n"
+    assert told in run("doctor", "--brief").out
+    assert ["in", "1", "0", "waits", "for", "large"] in [line.split() for line in run("top").out.splitlines()]
+
+
 def test_sweep_removes_what_nothing_holds(shop: Run, tmp_path: Path) -> None:
     key = sent(shop, "<x><k>1</k></x>")
     sent(shop, "<done><k>1</k></done>")

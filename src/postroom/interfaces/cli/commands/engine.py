@@ -71,7 +71,7 @@ def run(
             with _sending(reporter) as report:
                 it.engine.run_senders(until_idle=until_idle, report=report)
             return Totals()  # effects were all there was to do
-        with _progress(it) as progress:
+        with _progress(it, lasts=not until_idle) as progress:
             return it.engine.run_totals(
                 until_idle=until_idle,
                 report=reporter.report,
@@ -119,7 +119,7 @@ class _Reporter:
             failed = f", {totals.failures} of them with an error message" if totals.failures else ""
             output.note(f"{totals.messages} message(s) processed in {totals.steps} step(s){failed}")
         for queue, goal in totals.waiting.items():
-            output.note(f"{queue} waits: {goal} is on hold; free it with: postroom enable {goal}")
+            output.note(f"{queue} waits: {output.on_hold(goal)}")
         failed = f", {self._failed} failed: see postroom outbox list" if self._failed else ""
         output.note(f"{self._done} effect(s) done{failed}")
 
@@ -136,8 +136,11 @@ def _figures(totals: Totals) -> dict[str, Any]:
 
 
 @contextmanager
-def _progress(it: Postroom) -> Iterator[RunProgress | None]:
-    """Progress of the engine: a log line per second, or a live line at a terminal."""
+def _progress(it: Postroom, *, lasts: bool) -> Iterator[RunProgress | None]:
+    """Progress of the engine: a log line per second, or a live line at a terminal.
+
+    One that ``lasts`` says at once that a queue waits for another, and does not leave that for its end.
+    """
     if settings.json:
         yield None
     elif sys.stderr.isatty():
@@ -147,7 +150,7 @@ def _progress(it: Postroom) -> Iterator[RunProgress | None]:
         began, waiting = monotonic(), it.operations.lag()
         first = f"{waiting} waiting" if waiting else "nothing waits"
         with Live(first, console=Console(stderr=True), transient=True, refresh_per_second=4) as live:
-            log = _Log(it, lambda line: live.console.print(line, highlight=False, soft_wrap=True))
+            log = _Log(it, lambda line: live.console.print(line, highlight=False, soft_wrap=True), lasts=lasts)
 
             def show(totals: Totals) -> None:
                 log.note(totals)
@@ -156,7 +159,7 @@ def _progress(it: Postroom) -> Iterator[RunProgress | None]:
             yield show
             log.end()
     else:
-        log = _Log(it, output.note)
+        log = _Log(it, output.note, lasts=lasts)
         yield log.note
         log.end()
 
@@ -213,13 +216,19 @@ class _Lines:
 class _Log(_Lines):
     """Log lines with the figures of an engine."""
 
-    def __init__(self, it: Postroom, say: Callable[[str], None]) -> None:
+    def __init__(self, it: Postroom, say: Callable[[str], None], *, lasts: bool) -> None:
         super().__init__(say)
         self._room = it
+        self._lasts = lasts
+        self._waiting: dict[str, str] = {}  # as it was told
 
     def note(self, totals: Totals) -> None:
         if totals.last is None:
             return
+        for queue, goal in totals.waiting.items() if self._lasts else ():
+            if self._waiting.get(queue) != goal:
+                self._say(f"{queue} waits: {output.on_hold(goal)}")
+        self._waiting = dict(totals.waiting)
         spent = " ".join(f"{name}_ms={seconds * 1000:.0f}" for name, seconds in totals.last.seconds.items())
         figures = f"step={totals.steps} messages={totals.messages} created={totals.created} failures={totals.failures}"
         evaluated = totals.last.evaluated or "-"

@@ -113,10 +113,12 @@ def _cells(queue: QueueSeen) -> list[str]:
 
 
 def _aside(queue: QueueSeen) -> Iterator[str]:
-    """What is in the queue and not delivered now."""
+    """What is in the queue and not delivered now, and why."""
     for count, state in ((queue.leased, "leased"), (queue.delayed, "delayed"), (queue.blocked, "blocked")):
         if count:
             yield f"{count} {state}"
+    if queue.waits_for:
+        yield f"waits for {queue.waits_for}"
 
 
 def _at_least(step: StepSeen) -> str:

@@ -107,7 +107,7 @@ def waiting(
     """
     with opened() as it:
         sets = it.stations.waiting(procedure, limit)
-        unseen = it.operations.lag()
+        picture = it.operations.overview()
     if settings.json:
         output.as_json(sets.as_dict())
         return
@@ -131,8 +131,12 @@ def waiting(
         output.note(f"node {node} does not answer, and what waits there is not shown: {why}")
     if len(sets) == limit:
         output.note(f"the oldest {limit}; see more with --limit")
-    if unseen:
-        output.note(f"{unseen} message(s) were not processed yet; do so with: postroom run")
+    if unseen := sum(picture.lags.values()):
+        do = "were not processed yet; do so with: postroom run"
+        output.note(f"{unseen} message(s) {'wait for the engine, which runs' if picture.engine.works else do}")
+    for queue in picture.queues:
+        if queue.waits_for:
+            output.note(f"{queue.name} waits: {output.on_hold(queue.waits_for)}")
 
 
 def _has(messages: Mapping[str, str]) -> str:

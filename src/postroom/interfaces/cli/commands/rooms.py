@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,8 @@ from postroom.errors import (
     FlowInvalid,
     FormInvalid,
     JournalDiffers,
+    MessageGone,
+    NodeDown,
     ProgramInvalid,
     RoomMissing,
 )
@@ -240,12 +243,18 @@ def locate(key: KeyArgument) -> None:
     """
     with opened() as it:
         place = it.journal.locate(key)
+        damaged = False
+        if place is not None:
+            with suppress(MessageGone, NodeDown):  # where it is, the journal of the control node tells
+                damaged = it.journal.show(key).corrupt
     if settings.json:
-        output.as_json({"key": key, "place": place})
+        output.as_json({"key": key, "place": place, **({"corrupt": True} if damaged else {})})
     elif place is None:
         output.note(f"{key} was processed and deleted; its history: postroom trace {key}")
     else:
         output.say(place)
+        if damaged:
+            output.note(output.damaged(key))
 
 
 def show(
@@ -269,6 +278,10 @@ def show(
         return
     if filled is not None:
         output.say(filled)
+        return
+    if message.corrupt:
+        output.say(f"key: {message.key}\nqueue: {message.queue}")
+        output.note(output.damaged(message.key))
         return
     shape = message.as_dict()
     del shape["body"]

@@ -211,7 +211,11 @@ def why(key: KeyArgument) -> None:
         return
     for slicing, value in held.held_by:
         output.say(f"held by slice {value} of {slicing}, until a rule resets it")
-    if not held.processed:
+    if held.corrupt:
+        output.say(output.damaged(held.key))
+    elif held.hold:
+        output.say(f"waits in {held.queue}: {output.on_hold(held.hold)}")
+    elif not held.processed:
         output.say(f"waits in {held.queue} to be processed")
     elif held.keeps:
         output.say(f"{held.queue} keeps its processed messages; change that with: postroom queue mode")
