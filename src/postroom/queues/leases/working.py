@@ -181,7 +181,7 @@ class Pool:
             self._watch(lanes, until_idle, report)
         except (
             BaseException
-        ):  # Ctrl-C, perhaps; a thread counts as ended if its join was interrupted, so none is joined
+        ):  # such as Ctrl-C: a thread counts as ended when its join is interrupted, so none is joined
             self.stop()
             for thread, lane in zip(threads, lanes, strict=True):
                 while thread.is_alive() and not lane.over.wait(WORKER_WAIT_SECONDS):
