@@ -319,7 +319,7 @@ def test_a_room_that_is_closed_gives_back_what_was_leased(q: Postroom) -> None:
     assert q.count("q").queues[0].unprocessed == 1
 
 
-END = {
+END: dict[str, Callable[[Any], Any]] = {
     "work": lambda message: None,
     "done": lambda message: message.done(),
     "release": lambda message: message.release(),

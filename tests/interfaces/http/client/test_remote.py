@@ -241,9 +241,7 @@ def test_a_client_is_the_user_of_the_token_and_nobody_else(here: Served) -> None
     here.user("pc")
     with postroom.open(here.url, token=here.token) as it:
         assert it.client("boss").name == "boss"
-        with pytest.raises(
-            errors.PrincipalRefused, match="that of boss: open the room with a token of pc"
-        ):
+        with pytest.raises(errors.PrincipalRefused, match="that of boss: open the room with a token of pc"):
             it.client("pc")
         for name in ("boss", "pc"):
             with pytest.raises(errors.PrincipalRefused, match="no password is asked for"):
