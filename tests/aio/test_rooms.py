@@ -436,6 +436,7 @@ def test_a_room_belongs_to_its_loop(q: Postroom) -> None:
         await room.close()
 
     asyncio.run(other())
+    assert q.count("q").queues[0].unprocessed == 0
 
 
 def test_coroutine_workers_use_the_room_in_its_loop(q: Postroom) -> None:

@@ -30,7 +30,7 @@ class Ends:
         self._done: Together[LeasedMessage, None] = Together(threads, self._all_done)
 
     async def done(self, message: LeasedMessage) -> None:
-        await self.threads.finish(self._done.begin(message))
+        await self.threads.finish(self._done.do(message))
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run a call that ends or extends a lease."""

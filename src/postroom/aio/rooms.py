@@ -99,17 +99,23 @@ class AsyncQueues(Part):
     send = through(RoomQueues.send, "_send")
 
     async def _send(self, queue: str | Sequence[str], body: Any, **options: Any) -> Sent:
-        wait = options.pop("wait", None)
+        if not options:
+            return await self._sends.do(self._here._posting_of(queue, body))
+        if "wait" in options:
+            return await self._send_waiting(queue, body, **options)
+        if options.keys() <= _PLAIN:
+            return await self._sends.do(self._here._posting(queue, body, **options))
+        return await self._threads.run(partial(self._here.send, queue, body, **options))
+
+    async def _send_waiting(self, queue: str | Sequence[str], body: Any, *, wait: float | None, **options: Any) -> Sent:
         end = self._threads.loop.time() + waited(wait)
         while True:
             try:
-                if options.keys() <= _PLAIN:
-                    return await self._sends.do(self._here._posting(queue, body, **options))
-                return await self._threads.run(partial(self._here.send, queue, body, **options))
+                return await self._send(queue, body, **options)
             except QueueFull:
                 if self._threads.loop.time() >= end:
                     raise
-                await asyncio.sleep(FULL_LOOK_SECONDS)
+            await asyncio.sleep(FULL_LOOK_SECONDS)
 
     @overload
     async def receive(

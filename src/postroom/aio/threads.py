@@ -13,14 +13,17 @@ from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import partial
 from inspect import CORO_CREATED, getcoroutinestate, iscoroutine
-from threading import Thread
+from queue import SimpleQueue
+from threading import Lock, Thread
 from typing import Any, Generic, TypeVar
+from weakref import WeakMethod, finalize
 
 from postroom.errors import ArgumentInvalid, StoreStopped
 from postroom.limits import AIO_LOOK_SECONDS, AIO_THREADS, GROUP_MESSAGES_MAX
 
 T = TypeVar("T")
 R = TypeVar("R")
+_Pending = tuple[T, asyncio.Future[R]]
 
 
 class Threads:
@@ -31,6 +34,7 @@ class Threads:
         self._pool = ThreadPoolExecutor(AIO_THREADS, "postroom-aio")
         self._jobs: set[Future[Any]] = set()
         self._closed = False
+        self.closing: list[WeakMethod[Callable[[], object]]] = []  # what ends with them
 
     async def run(
         self,
@@ -46,7 +50,7 @@ class Threads:
         self.check_use()
         job: Future[T] = self._start(partial(copy_context().run, work), apart)
         done: asyncio.Future[None] = self.loop.create_future()
-        job.add_done_callback(lambda _: self._tell(done))
+        job.add_done_callback(lambda _: self.tell(_settle, done))
         try:
             await (done if stop is None else asyncio.shield(done))
         except asyncio.CancelledError:
@@ -99,8 +103,15 @@ class Threads:
         """Wait for running calls and for everything that they give back. Must not be called in the loop."""
         while self._jobs:
             wait(list(self._jobs))
+        for close in self.closing:
+            if (end := close()) is not None:
+                end()
         self._closed = True
         self._pool.shutdown()
+
+    def start(self, work: Callable[[], object]) -> None:
+        """Run ``work`` in the background."""
+        self._start(work, False)
 
     def _start(self, work: Callable[[], T], apart: bool) -> Future[T]:
         if not apart:
@@ -112,17 +123,14 @@ class Threads:
         job.add_done_callback(self._jobs.discard)
         return job
 
-    def _tell(self, done: asyncio.Future[None]) -> None:
-        with suppress(RuntimeError):  # the loop has ended before the call
-            self.loop.call_soon_threadsafe(_settle, done)
+    def tell(self, then: Callable[..., object], *values: Any) -> None:
+        """Call something in the loop, from any thread."""
+        with suppress(RuntimeError):  # the loop has ended before
+            self.loop.call_soon_threadsafe(then, *values)
 
     def _undo(self, undo: Callable[[Any], object], job: Future[Any]) -> None:
         if job.exception() is None:
             self.start(partial(undo, job.result()))
-
-    def start(self, work: Callable[[], object]) -> None:
-        """Run ``work`` in the background."""
-        self._start(work, False)
 
 
 async def _ended(doing: asyncio.Future[Any]) -> None:
@@ -156,47 +164,82 @@ def _work(work: Callable[[], T], job: Future[T]) -> None:
 
 
 class Together(Generic[T, R]):
-    """Batches the work of many tasks: all items that arrive during a commit share the next one."""
+    """Batches the work of many tasks: all items that arrive during a commit share the next one.
+
+    It has a thread of its own: that costs less than a pool, and no call that takes long is before it.
+    """
 
     def __init__(self, threads: Threads, together: Callable[[Sequence[T]], Sequence[R | BaseException]]) -> None:
         self._threads = threads
         self._together = together
-        self._pending: list[tuple[T, asyncio.Future[R]]] = []
-        self._task: asyncio.Task[None] | None = None
+        self._pending: list[_Pending[T, R]] = []
+        self._busy = False  # a batch is about to begin, or under way
+        self._closing = Lock()
+        self._closed = False
+        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread: Thread | None = None
+        finalize(self, self._work.put, None)
+        threads.closing.append(WeakMethod(self.close))
 
-    async def do(self, item: T) -> R:
-        """Returns when the item is committed. If the task is cancelled, the item may or may not be committed."""
-        return await self.begin(item)
-
-    def begin(self, item: T) -> asyncio.Future[R]:
-        """Like ``do``, for the loop; the future has the outcome of the item."""
+    def do(self, item: T) -> asyncio.Future[R]:
+        """Done when the item is committed. If its task is cancelled, the item may or may not be committed."""
         self._threads.check_use()
         future: asyncio.Future[R] = self._threads.loop.create_future()
         self._pending.append((item, future))
-        if self._task is None:
-            self._task = started(self._threads.loop, self._work())
+        if not self._busy:
+            self._begin_soon()
         return future
 
-    async def _work(self) -> None:
+    def close(self) -> None:
+        """Wait for the batch that is under way. Must not be called in the loop."""
+        with self._closing:
+            self._closed = True
+            self._work.put(None)
+        if self._thread is not None:
+            self._thread.join()
+
+    def _begin_soon(self) -> None:
+        """Begin when all tasks that can go on now have gone on: what they bring shares the commit."""
+        self._busy = True
+        self._threads.loop.call_soon(self._begin)
+
+    def _begin(self) -> None:
+        batch, self._pending = self._pending[:GROUP_MESSAGES_MAX], self._pending[GROUP_MESSAGES_MAX:]
+        with self._closing:
+            if not self._closed:
+                if self._thread is None:
+                    self._thread = Thread(target=_serve, args=(self._work,), name="postroom-aio together", daemon=True)
+                    self._thread.start()
+                self._work.put(partial(self._commit, batch))
+                return
+        self._tell(batch, [StoreStopped(why="it was closed") for _ in batch])
+
+    def _commit(self, batch: list[_Pending[T, R]]) -> None:
+        outcomes: Sequence[R | BaseException]
         try:
-            while self._pending:
-                batch, self._pending = self._pending[:GROUP_MESSAGES_MAX], self._pending[GROUP_MESSAGES_MAX:]
-                outcomes: Sequence[R | BaseException]
-                try:
-                    outcomes = await self._threads.run(partial(self._together, [item for item, _ in batch]))
-                except BaseException as error:
-                    outcomes = [error] * len(batch)
-                for (_, future), outcome in zip(batch, outcomes, strict=True):
-                    if future.done():
-                        continue
-                    if isinstance(outcome, asyncio.CancelledError):
-                        future.cancel()
-                    elif isinstance(outcome, BaseException):
-                        future.set_exception(outcome)
-                    else:
-                        future.set_result(outcome)
-        finally:
-            self._task = None
+            outcomes = self._together([item for item, _ in batch])
+        except BaseException as error:
+            outcomes = [error] * len(batch)
+        self._threads.tell(self._tell, batch, outcomes)
+
+    def _tell(self, batch: list[_Pending[T, R]], outcomes: Sequence[R | BaseException]) -> None:
+        for (_, future), outcome in zip(batch, outcomes, strict=True):
+            if future.done():
+                continue
+            if isinstance(outcome, BaseException):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+        self._busy = False
+        if self._pending:
+            self._begin_soon()
+
+
+def _serve(work: SimpleQueue[Callable[[], None] | None]) -> None:
+    """Does not know whose work it is: who is forgotten without being closed can go."""
+    while (do := work.get()) is not None:
+        do()
+        del do
 
 
 def started(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from postroom.errors import BodyError, FormatUnclear, JsonMalformed, NotInSphere, PropertyInvalid, TextInvalid
 from postroom.limits import BODY_BYTES_MAX, PROPERTIES_MAX, PROPERTY_BYTES_MAX
-from postroom.model.body import Format, check_body, check_text, is_text, json_text, parse_json
+from postroom.model.body import TEXT, Format, check_body, check_text, is_text, json_text, parse_json
 from postroom.model.key import key_number, key_text
 from postroom.model.moment import is_moment, to_datetime, to_iso
 from postroom.model.place import place_of
@@ -49,13 +49,13 @@ class Draft(NamedTuple):
 
         A ``Message`` is passed on unchanged, with its format and type.
         """
+        if format is None and properties is None and isinstance(body, str):  # the usual case, by the short way
+            check_text(body)
+            return tuple.__new__(cls, (body, "text", type, NO_PROPERTIES))
         if isinstance(body, Message):
             if body.corrupt:
                 raise TextInvalid(why=f"message {body.key} does not match its hash")
             body, format, type = body.body, format or body.format, type or body.type
-        if format is None and properties is None and isinstance(body, str):  # the usual case, by the short way
-            check_text(body)
-            return cls(body, "text", type, NO_PROPERTIES)
         own = given_properties(properties) if properties else NO_PROPERTIES
         text, form = (body, format_of(format)) if isinstance(body, str) else _text_of(body, format)
         check_body(text, form)
@@ -99,11 +99,11 @@ def looks_like(body: Any, format: str | Format | None = None) -> Format:
     ('xml', 'text', 'text')
     """
     if format is not None or not isinstance(body, (str, bytes, bytearray)):
-        return Format.TEXT
+        return TEXT
     first = body[:1]
     if first.isspace():
         first = body.lstrip()[:1]
-    return _LOOKS_LIKE.get(first if isinstance(first, str) else first.decode("latin-1"), Format.TEXT)
+    return _LOOKS_LIKE.get(first if isinstance(first, str) else first.decode("latin-1"), TEXT)
 
 
 def as_it_looks(draft: Draft, queue: str, watcher: str) -> Draft:

@@ -50,6 +50,8 @@ from postroom.store.kernel.owner import own_token
 from postroom.store.kernel.queues import CLOSED, Admission, Queue
 from postroom.store.kernel.transaction import Transaction
 
+#: The constructors' half cost counts where many are sent.
+_made = tuple.__new__
 #: Is given the time of the transaction; answers with what is asked for a message.
 Wish = Callable[[int], Wanted]
 
@@ -85,27 +87,27 @@ class SendVerbs(QueueUser):
         ``others`` are the verbs of other users: a send that cannot share a commit uses its user's own.
         """
         outcomes: list[int | PostroomError | None] = [None] * len(sends)
-        express, behind = [], set()  # what is sent behind one that takes the long way must not overtake it
-        for place, wanted in enumerate(sends):
-            if wanted.queue in self._known and wanted.plain and wanted.queue not in behind:
-                express.append(place)
-            else:
-                behind.add(wanted.queue)
+        express, some, known = list[int](), list[Sending](), self._known
+        behind = set()  # what is sent behind one that takes the long way must not overtake it
         try:
-            some = [self._sending(sends[place]) for place in express]
+            for place, (names, draft, key, cause, actor, unsaid) in enumerate(sends):
+                queue = known.get(names)
+                if queue is None or draft.type is not None or cause is not None or unsaid or names in behind:
+                    behind.add(names)
+                else:
+                    receipt = None if key is None else _receipt(names_of(names), draft, key)
+                    express.append(place)
+                    some.append(_made(Sending, (queue, draft, receipt, actor, None)))
         except PostroomError:  # one of them is refused before it is sent: which, the long way tells
             express, some = [], []
         for place, outcome in zip(express, self._store.send_each(some), strict=True):
             outcomes[place] = outcome
         return [
-            Sent(outcome) if isinstance(outcome, int) else outcome or (others or {}).get(send.actor, self)._alone(send)
+            _made(Sent, (outcome, status.DONE))
+            if isinstance(outcome, int)
+            else outcome or (others or {}).get(send.actor, self)._alone(send)
             for send, outcome in zip(sends, outcomes, strict=True)
         ]
-
-    def _sending(self, wanted: Posting) -> Sending:
-        queue, draft, key, _, actor, _ = wanted
-        receipt = None if key is None else _receipt(names_of(queue), draft, key)
-        return Sending(self._known[queue], draft, receipt, actor)
 
     def _alone(self, wanted: Posting) -> Sent | PostroomError:
         try:
@@ -320,11 +322,6 @@ class Posting(NamedTuple):
     cause: int | None
     actor: str
     unsaid: bool = False  # whether its format is what it looks like to those who read the queue
-
-    @property
-    def plain(self) -> bool:
-        """Whether the fast path can be used."""
-        return self.draft.type is None and self.cause is None and not self.unsaid
 
 
 def _check_type(tx: Transaction, draft: Draft) -> None:

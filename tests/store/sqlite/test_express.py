@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +19,7 @@ from postroom import faults
 from postroom.errors import (
     ArgumentInvalid,
     CommitUnknown,
+    KeysExhausted,
     MessageCorrupt,
     OutputFailed,
     QueueHeld,
@@ -26,14 +28,19 @@ from postroom.errors import (
     RoomReentered,
     StoreStopped,
 )
+from postroom.limits import KEY_TAIL
+from postroom.model.key import key_text
 from postroom.model.message import Draft
+from postroom.queues.results import Sent
 from postroom.queues.segments import Area
+from postroom.queues.sending import Posting
 from postroom.queues.sessions import QueueSession
 from postroom.room import Postroom
 from postroom.store.kernel.base import Receipt, Sending
 from postroom.store.kernel.owner import own_token, process_token
 from postroom.store.kernel.queues import Hold
 from postroom.store.kernel.transaction import Transaction
+from postroom.store.sqlite import express
 from postroom.store.sqlite.store import SqliteStore
 
 TABLES = ("queues", "messages", "journal", "departed", "outbox", "locks", "counters", "handouts")
@@ -251,7 +258,24 @@ def test_a_refused_send_of_a_group_fails_alone(room: Postroom) -> None:
     assert not room.journal.verify().differences
 
 
-def test_a_group_is_the_same_room_as_one_send_after_another(tmp_path: Path) -> None:
+def alike(count: int) -> list[Sending]:
+    return [sending(1, f"body {number} \N{EURO SIGN}") for number in range(count)]
+
+
+GROUPS = {
+    "alike": alike(10),
+    "two queues": [sending(1 + number % 2, f"{number}") for number in range(10)],
+    "two actors": [sending(1, f"{number}", actor="ann" if number % 3 else "bob") for number in range(10)],
+    "two formats": [Sending(1, Draft.of("[1]", "json" if number > 7 else "text"), None, "ann") for number in range(10)],
+    "one retry": [sending(1, f"{number}", Receipt("once", b"1") if number == 4 else None) for number in range(10)],
+    "with properties": [
+        Sending(1, Draft.of("x", properties={"n": number % 9 // 8}), None, "ann") for number in range(10)
+    ],
+}
+
+
+@pytest.mark.parametrize("sends", GROUPS.values(), ids=GROUPS.keys())
+def test_a_group_is_the_same_room_as_one_send_after_another(tmp_path: Path, sends: list[Sending]) -> None:
     together, apart = (
         postroom.open(tmp_path / name, clock=lambda: 1_000_000, actor="ann") for name in ("together.db", "apart.db")
     )
@@ -259,12 +283,68 @@ def test_a_group_is_the_same_room_as_one_send_after_another(tmp_path: Path) -> N
         for room in (together, apart):
             for name in ("p", "q"):
                 room.queues.create(name)
-                room.send_many(name, ["x"] * 20)  # keys are at hand
-        sends = [sending(1 + number % 2, f"{number}") for number in range(10)]
-        together.store.send_each(sends)
+                room.send(name, "the first one")
+            room.store.transact("send", have_keys)
+        keys = together.store.send_each(sends)
         for each in sends:
-            apart.store.send_one(each.queue, each.draft)
+            with apart.store.acting(each.actor):
+                key = apart.store.send_one(each.queue, each.draft, each.receipt)
+                assert key == keys.pop(0)
+                assert key is not None
         assert contents(together) == contents(apart)
+        assert not together.journal.verify().differences
+
+
+def have_keys(tx: Transaction) -> None:
+    tx.keys.give_back(tx.keys.take(100)[0])
+
+
+@pytest.mark.parametrize("sends", GROUPS.values(), ids=GROUPS.keys())
+def test_a_group_reserves_its_keys_in_its_own_commit(room: Postroom, sends: list[Sending]) -> None:
+    """Else those without a key would be sent one by one, each in a commit of its own."""
+    room.queues.create("other")
+    assert isinstance(room.store, SqliteStore)
+    keys, begun = room.store._transaction.keys, room.journal.last(1)[0].seq
+    assert not keys.has(len(sends))
+    sent = room.store.send_each(sends)
+    assert len({each for each in sent if isinstance(each, int)}) == len(sends)
+    assert len({event.time for event in room.journal.after(begun)}) == 1
+    assert not room.journal.verify().differences
+
+
+@pytest.mark.parametrize("sends", GROUPS.values(), ids=GROUPS.keys())
+def test_keys_that_were_reserved_by_a_group_that_failed_are_not_used(room: Postroom, sends: list[Sending]) -> None:
+    """The counter in the store does not know of them: another process would get the same."""
+    room.queues.create("other")
+    faults.arm("send.committing", "raise")
+    assert room.store.send_each(sends) == [None] * len(sends)
+    sent = room.store.send_each(sends)
+    with postroom.open(room.url) as another:
+        theirs = another.send_many("q", ["x"] * 1_000).keys
+    more = [room.send("q", "x").key for _ in range(100)]
+    assert not {key_text(key) for key in sent if isinstance(key, int)} & {*theirs}
+    assert not {*more} & {*theirs}
+
+
+def test_without_a_key_that_is_left_each_of_a_group_hears_of_it(room: Postroom) -> None:
+    """A room with few keys left sends as many as it has."""
+    room.store.transact("keys", lambda tx: tx.keys.use_block(tx.keys.give_block()))
+    room.store.transact("keys", lambda tx: tx.keys.take(KEY_TAIL - 6))
+    wanted = [Posting(("q",), draft, None, None, "ann") for _, draft, *_ in alike(10)]
+    outcomes = room._parts.verbs.send_each(wanted)
+    assert [isinstance(each, Sent) for each in outcomes] == [True] * 5 + [False] * 5
+    assert {type(each) for each in outcomes[5:]} == {KeysExhausted}
+    assert [message.body for message in room.peek("q")][4:] == [draft.body for _, draft, *_ in alike(5)]
+    assert not room.journal.verify().differences
+
+
+def test_more_than_a_group_can_have_go_in_several(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(express, "GROUP_MESSAGES_MAX", 4)
+    begun = room.journal.last(1)[0].seq
+    assert all(isinstance(each, int) for each in room.store.send_each(alike(10)))
+    assert [message.body for message in room.peek("q")][4:] == [draft.body for _, draft, *_ in alike(10)]
+    times = Counter(event.time for event in room.journal.after(begun))
+    assert sorted(times.values()) == [2, 4, 4]
 
 
 @pytest.mark.parametrize(("moment", "error"), [("committing", None), ("committed", CommitUnknown)])

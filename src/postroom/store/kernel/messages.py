@@ -88,19 +88,41 @@ class Messages(MessageRows):
         keys, positions = self._keys.take(len(drafts)), self._session.journal_numbers(len(drafts))
         numbers = self._counts.arrive(queue, positions)
         now, id = self._session.now, queue.id
-        bodies, *others = zip(*drafts, strict=True)
-        column = self._session.column(bodies) if all(len(set(other)) == 1 for other in others) else None
-        if column is None:
+        if not self._insert_alike(id, keys, positions, numbers[0], drafts, cause):
             self.insert(
                 (key, id, position, number, now, *draft, message_hash(key, now, cause, *draft), cause)
                 for key, position, number, draft in zip(keys, positions, numbers, drafts, strict=False)
             )
-        else:
-            alike = drafts[0][1:]
-            hashes = hashes_alike(keys, now, cause, bodies, alike)
-            self.insert_alike(id, (keys[0], positions[0], numbers[0]), hashes, column, now, *alike, cause)
         self._journal.add_arrivals("put", positions, keys, id)
         return keys
+
+    def put_alike(self, queue: int, number: int, drafts: Sequence[Draft]) -> Sequence[int] | None:
+        """Store messages that differ in their bodies alone, the first under ``number``; None if they differ in more."""
+        keys, positions = self._keys.take(len(drafts)), self._session.journal_numbers(len(drafts))
+        if not self._insert_alike(queue, keys, positions, number, drafts, None):
+            self._keys.give_back(keys[0])
+            return None
+        self._journal.add_arrivals("put", positions, keys, queue)
+        return keys
+
+    def _insert_alike(
+        self,
+        queue: int,
+        keys: Sequence[int],
+        positions: Sequence[int],
+        number: int,
+        drafts: Sequence[Draft],
+        cause: int | None,
+    ) -> bool:
+        """Insert new messages by a column of their bodies; False if they differ in more."""
+        bodies, *others = zip(*drafts, strict=True)
+        column = self._session.column(bodies) if all(len(set(other)) == 1 for other in others) else None
+        if column is None:
+            return False
+        now, alike = self._session.now, drafts[0][1:]
+        hashes = hashes_alike(keys, now, cause, bodies, alike)
+        self.insert_alike(queue, (keys[0], positions[0], number), hashes, column, now, *alike, cause)
+        return True
 
     def create(
         self, queue: Queue, messages: Sequence[tuple[int, str, str, str]], cause: int | None = None

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NoReturn, TypeVar
 
 import apsw
@@ -56,6 +56,7 @@ _PUT = f"{APPEND};{insertion(position='last_insert_rowid()')}"
 # first, the lines and the messages.
 _ROWS_AT_ONCE = (ROWS_AT_ONCE, 32, 16, 8, 4, 2)
 _PUTS = tuple((rows, with_rows(APPEND, rows) or "", with_rows(INSERT, rows) or "") for rows in _ROWS_AT_ONCE)
+_ALIKE_MIN = 8  # messages that differ in their bodies alone, from which on a column of them is faster than rows
 # What this process has in hand is not looked at: it lives, and gives back itself what it does not confirm.
 _NEXT = f"""
 SELECT {columns(processed="?")}, q.path, m.attempts, q.keep
@@ -104,15 +105,17 @@ class _Counts:
     waking: bool  # it was empty, or someone waits for some of its messages
 
 
+_Outcome = int | BaseException | None
+
+
 class _Waiting:
-    """A send waiting for its commit, which another thread may make."""
+    """Sends of one call, waiting for their commit, which another thread may make."""
 
-    __slots__ = ("done", "outcome", "sending")
+    __slots__ = ("outcomes", "sends")
 
-    def __init__(self, sending: Sending) -> None:
-        self.sending = sending
-        self.done = False
-        self.outcome: int | BaseException | None = None
+    def __init__(self, sends: Sequence[Sending]) -> None:
+        self.sends = sends
+        self.outcomes: Sequence[_Outcome] | None = None  # one for each, when they are done
 
 
 class ExpressLane(Store):
@@ -172,38 +175,42 @@ class ExpressLane(Store):
         return self._sent_alone(Sending(queue, draft, None, self.actor, confirms))
 
     def _sent_alone(self, sending: Sending) -> int | None:
-        outcome = self._sent([_Waiting(sending)])[0]
+        outcome = self._sent([sending])[0]
         if isinstance(outcome, BaseException):
             raise outcome
         return outcome
 
     def send_each(self, sends: Sequence[Sending]) -> list[int | PostroomError | None]:
-        outcomes = self._sent([_Waiting(sending) for sending in sends])
+        outcomes: list[Any] = []
+        for first in range(0, len(sends), GROUP_MESSAGES_MAX):
+            outcomes += self._sent(sends[first : first + GROUP_MESSAGES_MAX])
         for outcome in outcomes:
             if isinstance(outcome, BaseException) and not isinstance(outcome, PostroomError):
                 raise outcome
-        return outcomes  # type: ignore[return-value]  # the loop has looked
+        return outcomes
 
-    def _sent(self, sends: list[_Waiting]) -> list[int | BaseException | None]:
-        """The outcomes of sends, which share commits with those of other threads."""
-        self._waiting.extend(sends)
+    def _sent(self, sends: Sequence[Sending]) -> Sequence[_Outcome]:
+        """The outcomes of sends, which share a commit with those of other threads."""
+        ours = _Waiting(sends)
+        self._waiting.append(ours)
         try:
-            while not all(send.done for send in sends):
+            while ours.outcomes is None:
                 with self._mutex:
-                    if not all(send.done for send in sends):  # else another thread has sent them meanwhile
+                    if ours.outcomes is None:  # else another thread has sent them meanwhile
                         self._send_waiting()
         finally:
-            for send in sends:
-                if not send.done:  # nobody waits for it any more
-                    with suppress(ValueError):
-                        self._waiting.remove(send)
-        return [send.outcome for send in sends]
+            if ours.outcomes is None:  # nobody waits for them any more
+                with suppress(ValueError):
+                    self._waiting.remove(ours)
+        return ours.outcomes
 
     def _send_waiting(self) -> None:
         self._enter()
         try:
-            waiting = self._waiting
-            group = [waiting.popleft() for _ in range(min(len(waiting), GROUP_MESSAGES_MAX))]
+            group = [self._waiting.popleft()]
+            left = GROUP_MESSAGES_MAX - len(group[0].sends)
+            while self._waiting and (left := left - len(self._waiting[0].sends)) >= 0:
+                group.append(self._waiting.popleft())
             try:
                 wake = self._send_group(group)
             except BaseException as error:
@@ -217,28 +224,60 @@ class ExpressLane(Store):
     def _send_group(self, group: Sequence[_Waiting]) -> bool:
         """Send a group in one commit; True if waiters are to be woken."""
         self._committing = False
+        sends, keys = [send for part in group for send in part.sends], self._transaction.keys
+        counts: dict[int, _Counts | None] = {}
+        outcomes: Sequence[_Outcome]
         try:
             execute, guard = self.session.execute, self._files.guard
             self._take_turn("send")
             execute("BEGIN IMMEDIATE")
             self.session.now = self.session.clock()
             guard.forbid_recovery()
-            counts: dict[int, _Counts | None] = {}
-            rows: list[_Put] = []
-            outcomes = [self._put_one(send.sending, counts, rows) for send in group]
-            self._write(rows)
-            if all(outcome is None or isinstance(outcome, PostroomError) for outcome in outcomes):
-                execute("ROLLBACK")
-            else:
+            outcomes = self._put_alike(sends, counts) or self._put_each(sends, counts)
+            if any(isinstance(outcome, int) for outcome in outcomes):
                 self._commit_express("send")
+                keys.committed()
+            else:
+                execute("ROLLBACK")
+                keys.rolled_back()
         except Conflict:
             self._rollback()
-            outcomes, counts = [None] * len(group), {}
+            keys.rolled_back()
+            outcomes, counts = [None] * len(sends), {}
         except BaseException as error:
+            keys.rolled_back()
             self._fail_express("send", error)
-        for send, outcome in zip(group, outcomes, strict=True):
-            send.outcome, send.done = outcome, True
+        told = iter(outcomes)
+        for part in group:
+            part.outcomes = list(islice(told, len(part.sends)))
         return any(count is not None and count.waking for count in counts.values())
+
+    def _put_alike(self, sends: Sequence[Sending], counts: dict[int, _Counts | None]) -> Sequence[int] | None:
+        """Add messages of one sender to one queue in a batch; None if they differ in more than their bodies."""
+        if len(sends) < _ALIKE_MIN:
+            return None
+        queues, drafts, receipts, actors, confirms = zip(*sends, strict=True)
+        if len({*queues}) > 1 or len({*actors}) > 1 or any(receipts) or any(confirms):
+            return None
+        count = self._count(queues[0], counts)
+        if count is None:
+            return None
+        self._transaction.journal.actor = actors[0]
+        return self._transaction.messages.put_alike(queues[0], count.arrivals + 1, drafts)
+
+    def _put_each(self, sends: Sequence[Sending], counts: dict[int, _Counts | None]) -> list[_Outcome]:
+        rows: list[_Put] = []
+        outcomes: list[_Outcome] = [self._put_one(sending, counts, rows) for sending in sends]
+        self._write(rows)
+        return outcomes
+
+    def _count(self, queue: int, counts: dict[int, _Counts | None]) -> _Counts | None:
+        """The counts of a queue that takes messages by this way, else None; looked up once for a group."""
+        if queue not in counts:
+            opened: list[Any] = self.session.execute(_OPEN, (queue,)).fetchall()
+            waking = bool(opened) and (opened[0][0] == opened[0][1] or bool(opened[0][2]))
+            counts[queue] = _Counts(opened[0][0], waking=waking) if opened else None
+        return counts[queue]
 
     def _put_one(
         self, sending: Sending, counts: dict[int, _Counts | None], rows: list[_Put]
@@ -253,17 +292,13 @@ class ExpressLane(Store):
                 return refusal
             if earlier is not None:
                 return earlier
-        if queue not in counts:
-            opened: list[Any] = self.session.execute(_OPEN, (queue,)).fetchall()
-            waking = bool(opened) and (opened[0][0] == opened[0][1] or bool(opened[0][2]))
-            counts[queue] = _Counts(opened[0][0], waking=waking) if opened else None
-        count = counts[queue]
-        key = None if count is None else transaction.keys.ready()
-        if count is None or key is None:
+        count = self._count(queue, counts)
+        if count is None:
             return None
         if confirms is not None and not transaction.handouts.confirm(*confirms):
             return _late(confirms[0])
         count.arrivals += 1
+        key = transaction.keys.next()
         hash, digest = message_hash(key, now, None, *draft), put_digest(now, key, queue, actor)
         line = (now, "put", key, None, None, queue, actor, None, digest)
         rows.append((line, (key, queue), (count.arrivals, now, *draft, hash, None)))
@@ -287,15 +322,18 @@ class ExpressLane(Store):
 
     def _tell_failure(self, group: Sequence[_Waiting], error: BaseException) -> None:
         """Pass a failed commit's error to all; for an error before it, each is retried alone on the general path."""
-        for send in group:
-            if isinstance(error, PostroomError) and (len(group) == 1 or error.happened != "no" or self.stopped):
-                send.outcome = type(error)(**error.facts)
-                send.outcome.__cause__ = error.__cause__
-            elif isinstance(error, Exception) and len(group) == 1:
-                send.outcome = error
-            send.done = True
+        alone = sum(len(part.sends) for part in group) == 1
+        for part in group:
+            part.outcomes = [self._failure(error, alone) for _ in part.sends]
         if not isinstance(error, Exception):
             raise error  # this thread was told to stop, not those that wait for it
+
+    def _failure(self, error: BaseException, alone: bool) -> _Outcome:
+        if isinstance(error, PostroomError) and (alone or error.happened != "no" or self.stopped):
+            failure = type(error)(**error.facts)
+            failure.__cause__ = error.__cause__
+            return failure
+        return error if alone and isinstance(error, Exception) else None
 
     def receive_one(self, queue: int) -> Message | None:
         def receive(now: int) -> Message | None:

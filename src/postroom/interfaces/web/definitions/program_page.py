@@ -34,7 +34,8 @@ _LEFT_OUT = {
     ".qdl": "The text describes the whole tree: a queue that it leaves out is removed; you are asked first.",
     ".form": (
         "A load of forms, procedures and counters adds and changes, and removes nothing that the text leaves out. On"
-        " the machine of the room, “postroom procedure remove NAME” and “postroom counter remove NAME” do; a type stays."
+        " the machine of the room, “postroom procedure remove NAME” and “postroom counter remove NAME” do; a type"
+        " stays."
     ),
 }
 
