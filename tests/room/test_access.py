@@ -100,3 +100,8 @@ def test_someone_acts_in_a_room_that_is_shared(ann: Postroom) -> None:
         sent = seen.send("INP_0001", "roof")
     assert ann.trace(sent.key)[0].by == "ann"
     assert seen._parts.by.proven
+
+
+def test_why_not_of_an_unknown_user_says_that_there_is_none(room: Postroom) -> None:
+    with pytest.raises(PrincipalRefused, match="there is no such user"):
+        room.access.why_not("nobody", "send", "*")

@@ -24,7 +24,10 @@ class PrincipalInUse(PrincipalError):
 class PrincipalRefused(PrincipalError):
     code = "principal-refused"
     template = "{principal}: {why}"
-    advice = "Give the right password, or log in again; `postroom principal list` shows who is registered."
+    advice = (
+        "Give the right password, or log in again; `postroom principal list` shows who is registered. For a "
+        "password that was forgotten: `postroom user add NAME --replace`, on the machine of the room."
+    )
 
 
 class RightMissing(PrincipalError):

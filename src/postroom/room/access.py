@@ -97,7 +97,7 @@ class RoomAccess(RoomPart):
         """Why a user may not do something with an object; None if it may."""
         _checked(principal, verb, object)
         names = self.names(object) if VERBS[verb] == "queue" and object != EVERYTHING else [(object,)]
-        identity = self._parts.store.read(lambda tx: identity_of(tx, principal))
+        identity = self._parts.store.read(lambda tx: _known_identity(tx, principal))
         return next((why for some in names if (why := identity.why_not(verb, *some)) is not None), None)
 
     def create_token(
@@ -211,6 +211,11 @@ class RoomAccess(RoomPart):
                 return [("/".join(names),)]
 
         return self._parts.store.read(work)
+
+
+def _known_identity(tx: Transaction, principal: str) -> Identity:
+    _require_known(tx, principal)
+    return identity_of(tx, principal)
 
 
 def _require_known(tx: Transaction, principal: str) -> None:
