@@ -158,9 +158,10 @@ def test_closing_waits_for_the_batch_and_refuses_what_comes_after() -> None:
         go.set()
         await closing
         assert await under_way == 1
-        for late in (behind, shared.do(3)):
-            with pytest.raises(StoreStopped):
-                await late
+        with pytest.raises(StoreStopped):
+            await behind
+        with pytest.raises(StoreStopped):
+            await shared.do(3)
 
     asyncio.run(main())
 
