@@ -319,11 +319,9 @@ def main(runs: int) -> None:
             for verb, taken in run_each(verbs):
                 found[verb].append(taken)
     for verb, taken_each in sorted(found.items(), key=lambda each: -min(taken.processor for taken in each[1])):
-        used, seconds = (min(each) for each in zip(*((taken[:2]) for taken in taken_each), strict=True))
-        failed = [taken.told for taken in taken_each if taken.code]
-        print(
-            f"{used:6.3f} s of processor time {seconds:6.3f} s  {verb}{'  ! ' if failed else ''}{''.join(failed[:1])}"
-        )
+        used, seconds = (min(each) for each in zip(*(taken[:2] for taken in taken_each), strict=True))
+        failed = [f"  ! {taken.told}" for taken in taken_each if taken.code]
+        print(f"{used:6.3f} s of processor time {seconds:6.3f} s  {verb}{''.join(failed[:1])}")
 
 
 if __name__ == "__main__":

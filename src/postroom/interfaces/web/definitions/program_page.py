@@ -27,24 +27,11 @@ PATH = "/programs"
 #: What a load does with definitions that its text leaves out, and how they are removed.
 _LEFT_OUT = {
     ".demaq": "What the text of a module leaves out is removed from the module; you are asked first.",
-<<<<<<< HEAD
-    ".flow": (
-        "What the text of a domain leaves out is removed from it; you are asked first. What was added at run time"
-        " stays."
-    ),
-    ".qdl": "The text describes the whole tree: a queue that it leaves out is removed; you are asked first.",
-    ".form": (
-        "A load of forms, procedures and counters adds and changes, and removes nothing that the text leaves out. On"
-        " the machine of the room, “postroom procedure remove NAME” and “postroom counter remove NAME” do; a type"
-        " stays."
-    ),
-=======
     ".flow": "What the text of a domain leaves out is removed from it; you are asked first. "
     "What was added at run time stays.",
     ".qdl": "The text describes the whole tree: a queue that it leaves out is removed; you are asked first.",
     ".form": "A load of forms, procedures and counters adds and changes, and removes nothing that the text leaves out. "
     "On the machine of the room, “postroom procedure remove NAME” and “postroom counter remove NAME” do; a type stays.",
->>>>>>> wpages
 }
 
 
