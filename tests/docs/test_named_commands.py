@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import typer
 
+from postroom.errors import every_error
 from postroom.interfaces.cli.main import program
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +30,7 @@ PAGES = sorted(
     for page in ROOT.glob(place)
     if page.name != "CHANGELOG.md"
 )
+CODES = {"CODE", *(kind.code for kind in every_error())}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +52,9 @@ def fault(root: Any, said: str) -> str | None:
         word = words.pop(0)
         if word in ("--room", "--token"):
             words.pop(0)
-        elif word not in ("--json", "--version", "--help", "COMMAND"):
+        elif word == "help" and words and words[0] in CODES:
+            return None
+        elif word not in ("--json", "--version", "--help", "COMMAND", "help"):
             command = command.get_command(context, word)
             if command is None:
                 return f"there is no {word}"
@@ -83,5 +87,7 @@ def test_the_search_finds_what_is_no_command(root: Any) -> None:
     (said,) = named("Say `postroom\ntoken list ann ben`, as in\n```\n$ `postroom nothing`\n```\n")
     assert fault(root, said) == "nothing takes ben"
     assert fault(root, " nothing") == "there is no nothing"
+    assert fault(root, " help queue-hold") == "there is no queue-hold"
+    assert fault(root, " help queue-held") is None
     assert fault(root, " receive --nothing") is not None
     assert fault(root, " --room x.db receive orders --lease") is None
