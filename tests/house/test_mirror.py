@@ -51,10 +51,7 @@ ELSEWHERE = {
     **{f"interfaces/http/{name}": "interfaces/http/test_app.py" for name in ("handling/responses", "services")},
     **{f"interfaces/web/{name}": "interfaces/web/test_site.py" for name in "home page registry".split()},
     "interfaces/web/stations/dossier": "interfaces/web/stations/test_desk.py",
-    **{
-        f"interfaces/web/stations/{name}": "interfaces/web/stations/test_form_page.py"
-        for name in ("form_grid", "new_form")
-    },
+    "interfaces/web/stations/new_form": "interfaces/web/stations/test_form_page.py",
     "room/parts": "room/test_opening.py",
     **{f"aio/{name}": "aio/test_rooms.py" for name in ("opening", "parts")},
 }

@@ -114,7 +114,7 @@ def version(connection: apsw.Connection) -> int:
 
 
 def entry(file: Path, number: int | None = None) -> tuple[Any, ...] | None:
-    """An entry of the journal of a room that nobody has open, by default the last one; None if there is none."""
+    """An entry of the journal of a room that is not open anywhere, by default the last one; None if there is none."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     try:
         with contextlib.closing(apsw.Connection(f"{file.absolute().as_uri()}?immutable=1", flags)) as connection:
