@@ -28,6 +28,7 @@ class Check(NamedTuple):
 
     fits: Callable[[Any], bool]
     words: str
+    sure: frozenset[type] = frozenset()  # whose values all fit: most calls are checked by a look here
 
 
 def check_methods(kind: C) -> C:
@@ -92,11 +93,11 @@ class _Taken:
         """Raise if an argument has the wrong type."""
         for place, value in enumerate(args):
             name, check = self._by_place[place] if place < len(self._by_place) else self._rest
-            if check is not None and not check.fits(value):
+            if check is not None and type(value) not in check.sure and not check.fits(value):
                 raise _refusal(name, value, check)
         for name, value in named.items():
             check = self._by_name.get(name)
-            if check is not None and not check.fits(value):
+            if check is not None and type(value) not in check.sure and not check.fits(value):
                 raise _refusal(name, value, check)
             if self._only is not None and name not in self._only:
                 known = ", ".join(sorted(self._only))
@@ -143,11 +144,11 @@ def check_of(hint: Any) -> Check | None:
     if get_origin(hint) is Literal:
         return _literal(get_args(hint))
     if hint is int:
-        return Check(_is_whole, "a whole number")
+        return Check(_is_whole, "a whole number", frozenset([int]))
     if hint is float:
-        return Check(_is_number, "a number")
+        return Check(_is_number, "a number", frozenset([float]))
     if hint in _WORDS:
-        return Check(lambda value: isinstance(value, hint), _WORDS[hint])
+        return Check(lambda value: isinstance(value, hint), _WORDS[hint], frozenset([hint]))
     return _collection(hint)
 
 
@@ -182,7 +183,8 @@ def _one_of(checks: list[Check | None]) -> Check | None:
                 return True
         return False
 
-    return Check(fits, " or ".join(dict.fromkeys(words)))
+    sure = frozenset[type]().union(*(check.sure for check in known))
+    return Check(fits, " or ".join(dict.fromkeys(words)), sure)
 
 
 def _collection(hint: Any) -> Check | None:

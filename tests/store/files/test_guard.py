@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import shutil
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -88,3 +92,31 @@ def test_a_process_that_is_stopped_while_it_waits_keeps_nobody_from_writing(tmp_
             guard.end_turn(other.fileno())
         assert not guard._try(other.fileno(), guard._NEXT_TAKEN), "it is still the next"
         assert guard._try(stopped.fileno(), guard._TURN_TAKEN)
+
+
+_SENDS = """
+import os, signal, sys
+import postroom
+room = postroom.open(sys.argv[1])
+for number in range(int(sys.argv[2])):
+    room.send("q", str(number))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_is_in_a_log_with_room_at_its_end_is_found_after_a_kill(tmp_path: Path) -> None:
+    file, many = tmp_path / "room.db", 120
+    with postroom.open(file) as room:
+        room.queues.create("q")
+    killed = subprocess.run([sys.executable, "-c", _SENDS, str(file), str(many)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    log = Path(f"{file}-wal")
+    assert log.read_bytes().endswith(bytes(16 * 1024)), "the log was not made longer ahead"
+    copy = tmp_path / "copy.db"  # without the index of the log
+    for suffix in ("", "-wal"):
+        shutil.copy(f"{file}{suffix}", f"{copy}{suffix}")
+    for each in (file, copy):
+        with postroom.open(each) as room:
+            received = [room.receive("q").message for _ in range(many)]
+            assert [message and message.body for message in received] == [str(number) for number in range(many)]
+            assert room.journal.verify().differences == ()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import mmap
 import os
 import struct
 import sys
@@ -21,7 +22,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from postroom.errors import StoreBusy, StoreReplaced
-from postroom.limits import BUSY_SECONDS, LOOK_SECONDS
+from postroom.limits import (
+    BUSY_SECONDS,
+    LOG_AHEAD_BYTES,
+    LOG_AHEAD_FRAMES,
+    LOG_AHEAD_TIMES,
+    LOOK_SECONDS,
+)
 from postroom.store.kernel import owner
 from postroom.store.kernel.base import Conflict
 
@@ -35,6 +42,7 @@ _WRITER = 120  # of the index of the log: who writes
 _RECOVERY = 122  # who makes the index anew from the log
 _FILE_ALONE = 123  # readers for whom the whole log is in the file: nobody may copy more into it
 _OPEN = 128  # whoever can lock it alone takes the index for a dead one's, and empties it
+_FRAME_HEADER = 24  # bytes before each page in the log
 _PAUSE_SECONDS = 0.0002
 _PAUSE_SECONDS_MAX = 0.002  # turns are short: whoever sleeps longer than one keeps those behind it waiting
 _LONG_SECONDS, _LONG_PAUSE_SECONDS = 0.25, 0.02  # unless one is not
@@ -75,6 +83,7 @@ _WRITER_ASKED = _lock(fcntl.F_WRLCK, _WRITER, 1)
 _TURN_TAKEN, _TURN_OVER = (_lock(kind, 0, 1) for kind in (fcntl.F_WRLCK, fcntl.F_UNLCK))
 #: Of the same file: who waits for the turn, and is the next to have it.
 _NEXT_TAKEN, _NEXT_OVER = (_lock(kind, 1, 1) for kind in (fcntl.F_WRLCK, fcntl.F_UNLCK))
+_BOTH_TAKEN = _lock(fcntl.F_WRLCK, 0, 2)  # nobody writes, and nobody waits
 _ANY_ASKED = _lock(fcntl.F_WRLCK, 0, 0)
 
 
@@ -122,6 +131,12 @@ def _await_next(handle: int) -> None:
             return
 
 
+def _await_turn(handle: int) -> None:
+    if not _try(handle, _NEXT_TAKEN):
+        _await_next(handle)
+    _await_lock(handle, _TURN_TAKEN, "another process writes")
+
+
 def take_turn(handle: int) -> None:
     """Become the only writer, even if SQLite's lock is dropped meanwhile.
 
@@ -129,13 +144,9 @@ def take_turn(handle: int) -> None:
     """
     if _SET is not None:
         try:
-            fcntl.fcntl(handle, _SET, _NEXT_TAKEN)
+            fcntl.fcntl(handle, _SET, _BOTH_TAKEN)
         except OSError:
-            _await_next(handle)
-        try:
-            fcntl.fcntl(handle, _SET, _TURN_TAKEN)
-        except OSError:
-            _await_lock(handle, _TURN_TAKEN, "another process writes")
+            _await_turn(handle)
         finally:
             fcntl.fcntl(handle, _SET, _NEXT_OVER)
 
@@ -157,6 +168,8 @@ class Guard:
         self._names = (os.fspath(file), f"{file}-wal")
         self._file = os.open(file, os.O_RDWR | os.O_CLOEXEC)
         self._index = self._log = -1  # not open yet
+        self._map(self._index)
+        self._fitting = LOG_AHEAD_FRAMES  # so many pages the log may have before it is made longer
         self.identity = _identity(self._file)
         self._writer = _lock(fcntl.F_WRLCK, _WRITER, 1, os.getpid())
         self._looked = 0.0  # when the room's file was last looked for
@@ -175,7 +188,10 @@ class Guard:
 
     def hold_index(self) -> None:
         """From now on nobody can truncate the index of the log. Called after SQLite has created it."""
-        self._index = _reopened(self._index, f"{self._names[0]}-shm")
+        before, self._index = self._index, _reopened(self._index, f"{self._names[0]}-shm")
+        if self._index != before:
+            self._unmap()
+            self._map(self._index)
         self._log = _reopened(self._log, self._names[1])
         _await_lock(self._index, _INDEX_HELD, "another process opens or closes the room")
 
@@ -193,13 +209,22 @@ class Guard:
             for handle in handles:
                 if not _is_free(handle, _ANY_ASKED):
                     return False
+        self._unmap()
         for handle in [*handles, *([self._log] if self._log >= 0 else [])]:
             os.close(handle)
         return True
 
+    def _map(self, index: int) -> None:
+        self.shown = mmap.mmap(index, _PICTURE.size, prot=mmap.PROT_READ)
+        self._numbers = memoryview(self.shown)[: HEAD.stop].cast("I")
+
+    def _unmap(self) -> None:
+        self._numbers.release()
+        self.shown.close()  # and with it a handle of its own
+
     def await_writer(self) -> None:
         """Wait for another SQLite library of this process that writes: SQLite's lock does not exclude it."""
-        if self._writes():
+        if _SET is not None and fcntl.fcntl(self._index, _GET, _WRITER_ASKED) == self._writer:
             for _ in _pauses("another program part of this process writes to the file of the room"):
                 if not self._writes():
                     return
@@ -223,14 +248,29 @@ class Guard:
             fcntl.fcntl(self._index, _SET, _RECOVERY_LEFT)
 
     def check_lock(self) -> None:
-        """Before a commit: check that SQLite still has the write lock.
+        """Before a commit: check that SQLite still has the write lock, and make room in the log.
 
-        If not, nothing is written, and the work is repeated.
+        Without the lock nothing is written, and the work is repeated.
         """
-        if _SET is not None and not self._writes():
+        if _SET is not None and fcntl.fcntl(self._index, _GET, _WRITER_ASKED) != self._writer:
             raise Conflict("another program part of this process dropped the lock to write")
+        if self._numbers[_FRAMES] > self._fitting:
+            self._lengthen()
         if time.monotonic() - self._looked > LOOK_SECONDS:
             self.check_files()
+
+    def _lengthen(self) -> None:
+        """Make the log longer before it has to be.
+
+        A commit that makes the file longer waits twice as long: its sync has the file system write its journal, too.
+        """
+        frames, (page,) = self._numbers[_FRAMES] + LOG_AHEAD_FRAMES, _PAGE.unpack_from(self.shown)
+        size, frame = os.fstat(self._log).st_size, (page & 0xFE00 | (page & 1) << 16) + _FRAME_HEADER
+        if size < frames * frame:
+            with contextlib.suppress(OSError):  # on a full disk the log grows by itself, or does not
+                for _ in range(LOG_AHEAD_TIMES):  # the system keeps what is written at once as one: slower to change
+                    size += os.pwrite(self._log, bytes(LOG_AHEAD_BYTES), size)
+        self._fitting = max(frames, size // frame) - LOG_AHEAD_FRAMES
 
     def check_committed(self) -> None:
         """After a commit, before returning: check that the log was not removed; with our locks only a person can do
@@ -261,7 +301,7 @@ class Guard:
 
     def picture(self) -> Overview:
         """The state of the log that readers see now."""
-        return Overview(*_PICTURE.unpack(os.pread(self._index, _PICTURE.size, 0)))
+        return Overview(*_PICTURE.unpack_from(self.shown))
 
     def begin_reading(self) -> Overview | None:
         """Before a read: the state to compare afterwards; None if the read cannot be invalidated.
@@ -306,6 +346,12 @@ class Overview(NamedTuple):
 
 
 _PICTURE = struct.Struct("@16xI12x8s56xI28xI")
+
+
+#: What every commit changes there: how many there were, what is in the log, and checksums of all of it.
+HEAD = slice(8, 48)
+_FRAMES = 4  # the place of the pages in the log, in numbers of 32 bits
+_PAGE = struct.Struct("@14xH")  # the size of a page; 65,536 is 1
 
 
 def _reopened(handle: int, name: str) -> int:
