@@ -19,8 +19,8 @@ BEHAVIOURS = set(
     engine/test_poison.py flows/test_flowing.py
     flows/test_order.py gateways/soap/test_gsoap.py gateways/soap/test_wss4j.py
     gateways/test_error_schema.py gateways/test_others.py
-    store/postgres/test_calm.py interfaces/cli/test_documents.py interfaces/cli/test_overwriting.py
-    interfaces/cobol/test_family.py
+    store/postgres/test_calm.py store/postgres/test_changes.py
+    interfaces/cli/test_documents.py interfaces/cli/test_overwriting.py interfaces/cobol/test_family.py
     interfaces/cobol/test_kills.py interfaces/cobol/test_nist.py
     interfaces/cobol/test_programs.py interfaces/web/test_stories.py
     interfaces/web/test_every_page.py interfaces/web/test_form_in_browser.py interfaces/web/test_scale.py

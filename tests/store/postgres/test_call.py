@@ -24,7 +24,7 @@ def connection(postgres_url: str) -> Iterator[Connection]:
         yield made
 
 
-echo = Call("SELECT * FROM echo($1, $2, $3, $4)", "ntbn")
+echo = Call("SELECT * FROM echo($1, $2, $3, $4)", "ntbl", "ntbn")
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_values_go_there_and_come_back(connection: Connection, values: tuple[Any
         assert echo.made(connection, values) == [(*values[:3], None if many is None else sum(many))]
 
 
-record = RecordCall("SELECT echo($1, $2, $3, $4)", 1, "tbn")
+record = RecordCall("SELECT echo($1, $2, $3, $4)", "ntbl", 1, "tbn")
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,11 @@ record = RecordCall("SELECT echo($1, $2, $3, $4)", 1, "tbn")
 )
 def test_a_record_comes_back_as_a_row_does(connection: Connection, values: tuple[Any, ...]) -> None:
     assert record.told(connection, values) == echo.made(connection, values)[0]
+
+
+@pytest.mark.parametrize("value", [0, -(2**63), 2**63 - 1, None])
+def test_one_number_comes_back(connection: Connection, value: int | None) -> None:
+    assert Call("SELECT int8pl($1, $2)", "nn", "n").number(connection, (value, 0)) == value
 
 
 def test_a_record_without_its_numbers_is_none(connection: Connection) -> None:
@@ -74,7 +79,7 @@ def test_errors_have_their_state(connection: Connection) -> None:
         echo.made(connection, (0, "a", b"", []))
     assert echo.made(connection, (1, "a", b"", []))[0][0] == 1, "the connection goes on"
     with pytest.raises(psycopg.errors.UndefinedFunction):
-        Call("SELECT no_such_function($1)", "n").made(connection, (1,))
+        Call("SELECT no_such_function($1)", "n", "n").made(connection, (1,))
 
 
 def test_a_text_that_no_server_takes_is_refused_before_it_is_cut_off(connection: Connection) -> None:

@@ -11,7 +11,6 @@ import psycopg
 import pytest
 
 import postroom
-from postroom.errors import PostroomError
 from postroom.limits import CALM_LOOKS
 from postroom.model.message import Stored
 from postroom.queues.leases.leased import LeasedMessage
@@ -23,7 +22,7 @@ from postroom.store.kernel.queues import Hold
 from postroom.store.kernel.transaction import Transaction
 
 EVER = 2**63 - 1
-CALM = "SELECT calm, open FROM tallies WHERE queue = 1"
+CALM = "SELECT calm FROM tallies WHERE queue = 1"
 PLANNED = """
 SELECT proname FROM pg_proc WHERE proname LIKE 'postroom%' AND proconfig @> ARRAY['plan_cache_mode=force_generic_plan']
 """
@@ -46,15 +45,15 @@ def run(room: Postroom, statement: str) -> list[tuple[Any, ...]]:
     return rows
 
 
-def calm(room: Postroom) -> tuple[int, int]:
-    """Up to when the queue is calm, and whether it is open, noted now."""
+def calm(room: Postroom) -> int:
+    """Up to when the queue is calm, noted now."""
     run(room, "SELECT postroom_calm(1)")
     return noted(room)
 
 
-def noted(room: Postroom) -> tuple[int, int]:
-    ((until, is_open),) = run(room, CALM)
-    return until, is_open
+def noted(room: Postroom) -> int:
+    ((until,),) = run(room, CALM)
+    return int(until)
 
 
 def taken(room: Postroom, at: int | None = None) -> str | None:
@@ -63,34 +62,25 @@ def taken(room: Postroom, at: int | None = None) -> str | None:
     return None if body is None else str(body)
 
 
-def test_a_queue_with_nothing_special_is_calm_for_ever_and_open(room: Postroom) -> None:
-    assert calm(room) == (EVER, 1)
+def test_a_queue_with_nothing_special_is_calm_for_ever(room: Postroom) -> None:
+    assert calm(room) == EVER
     assert taken(room) == "b"
     room.send("q", "d")
-    assert noted(room) == (EVER, 1), "neither a receive nor a send ends it"
+    assert noted(room) == EVER, "neither a receive nor a send ends it"
     assert [room.receive("q").message.body for _ in range(2)] == ["c", "d"]  # type: ignore[union-attr]
 
 
 def test_it_is_noted_after_a_few_looks(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
     room.send_many("q", ["x"] * (2 * CALM_LOOKS))
     assert room.receive("q", lease=60).message is not None
-    assert noted(room) == (0, 0)
+    assert noted(room) == 0
     for _ in range(CALM_LOOKS):
         assert room.receive("q").message is not None
-    until, is_open = noted(room)
-    assert (until > 0, is_open) == (True, 1)
+    assert noted(room) > 0
     with monkeypatch.context() as patch:
         patch.setattr(Store, "transact", lambda *_: pytest.fail("the long way"))
         assert room.receive("q").message is not None
         assert room.receive("q", lease=60).message is not None
-
-
-def test_it_is_noted_after_a_few_sends(room: Postroom) -> None:
-    room.send("q", "x")
-    assert noted(room) == (0, 0)
-    for _ in range(CALM_LOOKS):
-        room.send("q", "x")
-    assert noted(room) == (EVER, 1)
 
 
 # --- what ends it ---
@@ -138,12 +128,12 @@ ENDS: dict[str, Callable[[Postroom], object]] = {
 
 @pytest.mark.parametrize("name", ENDS)
 def test_whatever_changes_a_queue_ends_its_calm(room: Postroom, name: str) -> None:
-    assert calm(room) == (EVER, 1)
+    assert calm(room) == EVER
     ENDS[name](room)
-    assert noted(room)[0] == 0
+    assert noted(room) == 0
     if name != "limited":  # whose messages are received in the short way, too
         assert taken(room) is None
-        assert calm(room)[0] == 0
+        assert calm(room) == 0
         assert taken(room) is None
 
 
@@ -164,30 +154,10 @@ def test_nobody_notes_calm_who_does_not_see_a_change_that_is_under_way(
         with pytest.raises(psycopg.errors.LockNotAvailable):
             calm(room)
         other.rollback()
-        assert calm(room) == (EVER, 1)
+        assert calm(room) == EVER
         other.execute(change.encode())
         other.rollback()
-        assert noted(room) == (EVER, 1)
-
-
-def test_a_held_queue_is_not_open(room: Postroom) -> None:
-    assert calm(room) == (EVER, 1)
-    _hold(room)
-    assert noted(room) == (0, 0)
-    assert calm(room) == (0, 0)
-    with pytest.raises(PostroomError, match="on hold"):
-        room.send("q", "late")
-
-
-def test_a_command_ends_the_openness_of_its_queue(room: Postroom) -> None:
-    assert calm(room) == (EVER, 1)
-
-    def command(tx: Transaction) -> None:
-        tx.queues.evolve(tx.queues.to_read(1), path="q", ordinal=0, command="true")
-
-    room.store.transact("x", command)
-    assert noted(room) == (0, 0)
-    assert calm(room) == (EVER, 0)
+        assert noted(room) == EVER
 
 
 # --- what ends it later ---
@@ -196,8 +166,8 @@ def test_a_command_ends_the_openness_of_its_queue(room: Postroom) -> None:
 def test_a_message_that_is_due_later_ends_the_calm_when_it_is_due(room: Postroom) -> None:
     calm(room)
     room.send("q", "later", delay=3_000)
-    assert noted(room)[0] == 0
-    due, _ = calm(room)
+    assert noted(room) == 0
+    due = calm(room)
     assert 0 < due < EVER
     assert taken(room, due - 1) == "b"
     assert taken(room, due) is None, "it may come before others"
@@ -205,7 +175,7 @@ def test_a_message_that_is_due_later_ends_the_calm_when_it_is_due(room: Postroom
 
 def test_a_message_that_expires_ends_the_calm_when_it_does(room: Postroom) -> None:
     room.send("q", "short", expires=3_000)
-    expires, _ = calm(room)
+    expires = calm(room)
     assert 0 < expires < EVER
     assert taken(room, expires - 1) == "b"
     assert taken(room, expires) is None
@@ -215,20 +185,19 @@ def test_a_message_that_expires_ends_the_calm_when_it_does(room: Postroom) -> No
 def test_a_lease_ends_the_calm_when_it_is_over(room: Postroom, many: bool) -> None:
     room.receive("q", lease=60).message.done()  # type: ignore[union-attr]  # the first one goes the long way
     room.send("q", "d")
-    assert calm(room) == (EVER, 1)
+    assert calm(room) == EVER
     some = room.receive_many("q", count=1, lease=3_000) if many else [room.receive("q", lease=3_000).message]
     message = some[0]
     assert isinstance(message, LeasedMessage)
-    until, is_open = noted(room)
+    until = noted(room)
     assert 0 < until < EVER
-    assert is_open == 1
     assert taken(room, until) is None, "that lease is over"
     assert taken(room, until - 1) == "d"
     room.send("q", "e")
     assert room.receive("q", lease=6_000).message is not None
-    assert noted(room) == (until, 1), "a later end changes nothing"
+    assert noted(room) == until, "a later end changes nothing"
     message.extend(100)
-    assert noted(room)[0] < until, "a sooner one does"
+    assert noted(room) < until, "a sooner one does"
 
 
 def test_the_end_of_a_lease_is_for_calm_queues_as_for_others(room: Postroom) -> None:
@@ -236,7 +205,7 @@ def test_the_end_of_a_lease_is_for_calm_queues_as_for_others(room: Postroom) -> 
         message = room.receive("q", lease=60).message
         assert isinstance(message, LeasedMessage)
         if wanted:
-            assert calm(room)[0] > 0
+            assert calm(room) > 0
         message.done()
     assert room.count("q").queues[0].processed == 3
 
@@ -291,6 +260,26 @@ def test_what_was_reserved_and_is_given_back_is_found_again(room: Postroom) -> N
     room.store.transact("x", lambda tx: tx.messages.give_back(tx.queues.locked(1), stored))
     calm(room)
     assert taken(room) == "b"
+
+
+def test_what_a_queue_has_not_kept_is_found_again_when_it_comes_back(room: Postroom) -> None:
+    room.queues.set_mode("q", keep_processed=False)
+
+    def take(tx: Transaction) -> Stored:
+        queue = tx.queues.locked(1)
+        stored = tx.messages.head(queue)
+        assert stored is not None
+        tx.messages.take(queue, stored)
+        return stored
+
+    stored = room.store.transact("x", take)
+    room.send("q", "d")
+    calm(room)  # nothing waits before the one behind it
+    room.store.transact("x", lambda tx: tx.messages.untake(tx.queues.locked(1), stored, "not read"))
+    calm(room)
+    lent = room.store.lease_one(1, process_token(), 60_000_000)
+    assert lent is not None
+    assert lent.stored.body == "b"
 
 
 def test_triggers_of_selectors_are_made_for_the_first_who_asks(room: Postroom, postgres_url: str) -> None:

@@ -58,9 +58,9 @@ def under_way(connection: Connection, text: str) -> int:
     connection.commit()
     key, draft, now = stop - 1, Draft.of(text), 1_000_000
     values = (1, key, now, draft.body, draft.format, draft.properties, message_hash(key, now, None, *draft), "other")
-    statement = "SELECT postroom_send(%s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    statement = "SELECT postroom_send(%s, %s, %s, %s, %s, %s, %s, %s, %s, pg_sequence_last_value('queue_changes'))"
     line: int = connection.execute(statement, (*values, put_digest(now, key, 1, "other"))).fetchall()[0][0]
-    return abs(line)
+    return line
 
 
 def counts(room: Postroom) -> tuple[int, int]:

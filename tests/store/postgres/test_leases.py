@@ -141,7 +141,7 @@ def test_a_lease_that_finds_nothing_waits_for_a_send_under_way(room: Postroom, o
     other.commit()
     key, draft, now = stop - 1, Draft.of("late"), 1_000_000
     values = (1, key, now, draft.body, draft.format, draft.properties, message_hash(key, now, None, *draft), "other")
-    statement = "SELECT postroom_send(%s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    statement = "SELECT postroom_send(%s, %s, %s, %s, %s, %s, %s, %s, %s, NULL)"
     other.execute(statement, (*values, put_digest(now, key, 1, "other")))
     threading.Timer(0.3, other.commit).start()
     assert lease(room).body == "late"

@@ -92,7 +92,8 @@ def deletion(state: State = State.UNPROCESSED) -> str:
 
 INSERT = insertion()
 _INSERT_PROCESSED = insertion("processed", "state")
-INSERT_BACK = insertion("last")
+#: Of a message that comes back: then it is given back.
+INSERT_RESERVED = insertion("state")
 # Many that differ in their bodies alone, for a database that numbers without gaps: what stands before the first key,
 # position and number, and the hashes one behind another.
 _INSERT_ALIKE = Statement(

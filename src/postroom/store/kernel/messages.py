@@ -182,7 +182,8 @@ class Messages(MessageRows):
             self._slices.unspend(key)
         else:
             self._session.run(rows.RETURN, (key,))
-            self._session.run(rows.INSERT_BACK, (*new_row(queue.id, stored), seq))
+            self._session.run(rows.INSERT_RESERVED, (*new_row(queue.id, stored), int(State.RESERVED)))
+            self._session.run(rows.GIVE_BACK, (seq, key, queue.id))
         self._counts.depart(queue, stored.number, -1, kept=bool(kept))
         return True
 

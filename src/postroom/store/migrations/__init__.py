@@ -17,7 +17,7 @@ _NAMES = """
     foundation rules flows stations procedures spheres causes staging effects undo confirmation upkeep afar
     deliveries side_by_side access gateways terminals leases_shared selectors web_services arc_states
     selecting_on_demand bindings streams calm_queues answers kept_answers
-    steps_beside_senders
+    steps_beside_senders queue_changes
 """.split()
 
 
@@ -49,10 +49,12 @@ IN_FORCE = {
     "m0019_leases_shared": ("postroom_back postroom_deliver postroom_done_many postroom_set_tally postroom_settle"),
     "m0020_selectors": "postroom_select postroom_wake",
     "m0026_calm_queues": (
-        "postroom_done postroom_extend postroom_fold postroom_lease postroom_lease_many postroom_receive "
-        "postroom_selects postroom_send postroom_send_many postroom_stir postroom_tally"
+        "postroom_done postroom_extend postroom_lease postroom_lease_many postroom_receive postroom_selects"
     ),
-    "m0029_steps_beside_senders": "postroom_calm postroom_draw postroom_sharable postroom_share",
+    "m0029_steps_beside_senders": "postroom_draw postroom_sharable postroom_share",
+    "m0030_queue_changes": (
+        "postroom_calm postroom_fold postroom_send postroom_send_many postroom_stir postroom_tally"
+    ),
 }
 
 _SQLITE = {

@@ -27,15 +27,31 @@ def _number(value: bytes) -> int:
     return int.from_bytes(value, "big", signed=True)
 
 
+def _text(value: str) -> bytes:
+    text = value.encode()
+    if b"\0" in text:
+        raise psycopg.DataError(_NUL)
+    return text
+
+
+def _list(value: list[int]) -> bytes:
+    return b"{%s}" % ",".join(map(str, value)).encode()
+
+
 _READERS: dict[str, Callable[[bytes], Any]] = {"n": _number, "t": bytes.decode, "b": bytes}
+_WRITERS: dict[str, Callable[[Any], bytes]] = {"n": Struct(">q").pack, "t": _text, "b": bytes, "l": _list}
+_AS_TEXT = "l"  # the rest goes as the server stores it
 
 
 class Call:
-    """A statement that returns rows. ``columns`` has a letter for each: n is a number, t a text, b bytes."""
+    """A statement that returns rows. ``given`` has a letter for each value, ``columns`` one for each column: n is a
+    number, t a text, b bytes, l a list of numbers."""
 
-    def __init__(self, statement: LiteralString, columns: str) -> None:
+    def __init__(self, statement: LiteralString, given: str, columns: str) -> None:
         self._statement = statement.encode()
         self._name = self._statement.partition(b"(")[0]  # by which the server knows it
+        self._writers = [_WRITERS[letter] for letter in given]
+        self._formats = [0 if letter == _AS_TEXT else _BINARY for letter in given]
         self._readers = [(number, _READERS[letter]) for number, letter in enumerate(columns)]
 
     def made(self, connection: psycopg.Connection[Row], values: Sequence[Any]) -> list[Row]:
@@ -47,15 +63,21 @@ class Call:
             for row in range(result.ntuples)
         ]
 
+    def number(self, connection: psycopg.Connection[Row], values: Sequence[Any]) -> int | None:
+        """Like ``made``, of a function that returns one number."""
+        value = self._answer(connection, values).get_value(0, 0)
+        return None if value is None else _number(value)
+
     def _answer(self, connection: psycopg.Connection[Row], values: Sequence[Any]) -> PGresult:
-        given: Any = [_written(value) for value in values]  # the driver takes None, and does not say so
-        formats = [_BINARY if type(value) is bytes else 0 for value in values]
-        result = connection.pgconn.exec_prepared(self._name, given, formats, _BINARY)
+        given: Any = [  # the driver takes None, and does not say so
+            None if value is None else write(value) for write, value in zip(self._writers, values, strict=True)
+        ]
+        result = connection.pgconn.exec_prepared(self._name, given, self._formats, _BINARY)
         if result.status != ExecStatus.TUPLES_OK:
-            result = self._again(connection, result, given, formats)
+            result = self._again(connection, result, given)
         return result
 
-    def _again(self, connection: psycopg.Connection[Row], result: PGresult, given: Any, formats: list[int]) -> PGresult:
+    def _again(self, connection: psycopg.Connection[Row], result: PGresult, given: Any) -> PGresult:
         """Prepare the statement and call again, if only that was missing; the server has done nothing then."""
         error = error_from_result(result, encoding="utf-8")
         if error.sqlstate != _UNPREPARED:
@@ -64,7 +86,7 @@ class Call:
         prepared = pgconn.prepare(self._name, self._statement)
         if prepared.status != ExecStatus.COMMAND_OK:
             raise error_from_result(prepared, encoding="utf-8")
-        again = pgconn.exec_prepared(self._name, given, formats, _BINARY)
+        again = pgconn.exec_prepared(self._name, given, self._formats, _BINARY)
         if again.status != ExecStatus.TUPLES_OK:
             raise error_from_result(again, encoding="utf-8")
         return again
@@ -76,8 +98,8 @@ class RecordCall(Call):
     A composite value costs the server less than a row.
     """
 
-    def __init__(self, statement: LiteralString, numbers: int, columns: str) -> None:
-        super().__init__(statement, columns)
+    def __init__(self, statement: LiteralString, given: str, numbers: int, columns: str) -> None:
+        super().__init__(statement, given, columns)
         self._numbers = Struct(">4x" + numbers * "8xq")  # how many columns; of each its type, its length and itself
         self._reads = [_READERS[letter] for letter in columns]
 
@@ -100,16 +122,3 @@ class RecordCall(Call):
                 place = start + int.from_bytes(size, "big")
                 columns.append(read(value[start:place]))
         return tuple(columns)
-
-
-def _written(value: Any) -> bytes | None:
-    if value is None or type(value) is bytes:
-        return value
-    if type(value) is str:
-        text = value.encode()
-        if b"\0" in text:
-            raise psycopg.DataError(_NUL)
-        return text
-    if type(value) is list:
-        return b"{%s}" % ",".join(map(str, value)).encode()
-    return b"%d" % value

@@ -36,19 +36,20 @@ from postroom.store.postgres.session import PostgresSession
 
 T = TypeVar("T")
 
-_SEND = Call("SELECT postroom_send($1, $2, $3, $4, $5, $6, $7, $8, $9)", "n")
-_SEND_MANY: LiteralString = "SELECT postroom_send_many(%s, %s, %s, %s, %s, %s, %s, %s, %s)"
+_SEND = Call("SELECT postroom_send($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", "nnntttbtbn", "n")
+_SEND_MANY: LiteralString = "SELECT postroom_send_many(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 _STORED = "ntnntttbtnnnn"  # the columns of ``Stored``
 # Key, time, place, number, last line and the line of the call, then others; behind them cause, queue and the rest.
-_RECEIVE = RecordCall("SELECT postroom_receive($1, $2, $3)", 7, "nttttbt")
-_LEASE = RecordCall("SELECT postroom_lease($1, $2, $3, $4, $5)", 8, "nttttbt")
-_LEASE_MANY = Call("SELECT * FROM postroom_lease_many($1, $2, $3, $4, $5, $6)", f"{_STORED}nnn")
-_DONE = Call("SELECT postroom_done($1, $2, $3)", "n")
-_DONE_MANY = Call("SELECT * FROM postroom_done_many($1, $2, $3)", "nn")
+_RECEIVE = RecordCall("SELECT postroom_receive($1, $2, $3)", "ntn", 7, "nttttbt")
+_LEASE = RecordCall("SELECT postroom_lease($1, $2, $3, $4, $5)", "nttnn", 8, "nttttbt")
+_LEASE_MANY = Call("SELECT * FROM postroom_lease_many($1, $2, $3, $4, $5, $6)", "nttnnn", f"{_STORED}nnn")
+_DONE = Call("SELECT postroom_done($1, $2, $3)", "ntn", "n")
+_DONE_MANY = Call("SELECT * FROM postroom_done_many($1, $2, $3)", "ltn", "nn")
 # The lease comes second, because it is given something of the end of the other; if there was none, of no queue.
 _TURN = Call(
     "SELECT d.line, postroom_lease($4 + 0 * d.line, $2, $5, $6, $3)"
     " FROM (SELECT postroom_done($1, $2, $3) AS line OFFSET 0) d",
+    "ntnntn",
     "nb",
 )
 _CALM: LiteralString = "SELECT postroom_calm(%s)"
@@ -66,6 +67,7 @@ class PostgresExpress(Store):
     def __init__(self, session: PostgresSession, actor: str) -> None:
         super().__init__(session, actor)
         self._names: dict[int, str] = {}  # of queues
+        self._seen: dict[int, int] = {}  # of queues: under which number of changes each could be sent to
 
     def _set_time(self, now: int) -> None:
         self._told = (now, monotonic_ns() // 1000)
@@ -86,21 +88,24 @@ class PostgresExpress(Store):
             keys, now = self._transaction.keys, self._server_time()
             if now is None:
                 return None
-            with self._entered():
+            self._enter()  # not by ``_entered``, which takes longer
+            try:
                 key = keys.ready() or self._more_keys()
                 if key is None:
                     return None
                 actor, hash = self.actor, message_hash(key, now, None, *draft)
                 body, form, _, properties = draft
                 digest = put_digest(now, key, queue, actor)
-                values = (queue, key, now, body, form, properties, hash, actor, digest)
+                values = (queue, key, now, body, form, properties, hash, actor, digest, self._seen.get(queue))
                 connection = self.session.connection
-                line = self._called("send", lambda: _SEND.made(connection, values)[0][0])
-                if line is None:
+                answer = self._called("send", lambda: _SEND.number(connection, values))
+                if answer is None:
                     keys.give_back(key)
                     return None
-                self._fold(queue, abs(line), 1, line < 0)
+                self._sent(queue, answer, 1)
                 return key
+            finally:
+                self._leave()
 
     def send_some(self, queue: int, drafts: Sequence[Draft]) -> Sequence[int] | None:
         with self._mutex:
@@ -117,14 +122,22 @@ class PostgresExpress(Store):
                 actor, hashes = self.actor, list(message_hashes(keys, now, None, drafts))
                 digests = [put_digest(now, key, queue, actor) for key in keys]
                 bodies, forms, _, properties = map(list, zip(*drafts, strict=True))
-                values = (queue, list(keys), now, bodies, forms, properties, hashes, actor, digests)
+                seen = self._seen.get(queue)
+                values = (queue, list(keys), now, bodies, forms, properties, hashes, actor, digests, seen)
                 execute = self.session.connection.execute
-                line = self._called("send-many", lambda: execute(_SEND_MANY, values).fetchall()[0][0])
-                if line is None:
+                answer = self._called("send-many", lambda: execute(_SEND_MANY, values).fetchall()[0][0])
+                if answer is None:
                     reserved.give_back(keys[0])
                     return None
-                self._fold(queue, line, len(drafts))
+                self._sent(queue, answer, count)
                 return keys
+
+    def _sent(self, queue: int, answer: int, count: int) -> None:
+        """Take note of the answer to a send: its last line, or below zero the number of changes at its look."""
+        if answer < 0:
+            self._seen[queue] = -answer
+        else:
+            self._fold(queue, answer, count)
 
     def _given_time(self) -> int | None:
         """A test clock's time; None if the server's time counts."""

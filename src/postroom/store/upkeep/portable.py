@@ -43,6 +43,7 @@ SELECT postroom_set_tally(q.id, greatest(q.arrived, coalesce((
     SELECT m.number FROM messages m WHERE m.queue = q.id AND m.state = 1 ORDER BY m.position DESC LIMIT 1
 ), 0)), q.departed, q.processed) FROM queues q
 """
+_CHANGED = "SELECT nextval(to_regclass('queue_changes'))"  # an earlier schema has none, and draws none
 _RESTORING = "SET LOCAL postroom.restoring = 'on'"  # nobody is beside it: its triggers need no locks of queues
 #: Answers of executors, whom nobody knows in the copy; and what is made again when it is asked for.
 _PASSING = ("staged", "selected", "selections")
@@ -140,6 +141,7 @@ def read(connection: psycopg.Connection[Row], file: Path, progress: OnProgress) 
         if connection.execute(_HAS_TALLIES).fetchone() == (True,):  # an earlier schema has none
             connection.execute(_FORGET_TALLIES)
             connection.execute(_TALLY)
+        connection.execute(_CHANGED)
     faults.reach("restore.committing")
 
 
