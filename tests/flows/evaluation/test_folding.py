@@ -31,11 +31,10 @@ def folded(does: str, events: list[tuple[str, Any]]) -> list[Any]:
     graph = check(typed(parse(f"{HEAD}arc c : A -> C {does}", "g.flow")))
     ((arc, *_),) = graph.arcs.values()
     source, other, target = (graph.spaces[name].type for name in "ABC")
-    fold, states = fold_of(arc, source, target, other), MemoryStates()
+    take = fold_of(arc, source, target, other).over(MemoryStates())
     return [
         made.event if made.failure is None else made.failure
-        for space, event in events
-        for made in fold.take(space, event, states)
+        for _, made in take([(None, space, event) for space, event in events])
     ]
 
 
@@ -178,10 +177,11 @@ def test_a_state_of_a_join_does_not_grow_with_what_is_over() -> None:
     graph = check(typed(parse(f"{HEAD}arc c : A -> C {does}", "g.flow")))
     ((arc, *_),) = graph.arcs.values()
     source, other, target = (graph.spaces[name].type for name in "ABC")
-    fold, states = fold_of(arc, source, target, other), MemoryStates()
+    states = MemoryStates()
+    take = fold_of(arc, source, target, other).over(states)
     for second in range(500):
         for space, said in (event(("a", 1, second)), ("B", ("b", 1, moment(second * SECOND)))):
-            assert list(fold.take(space, said, states)) == []
+            assert take([(None, space, said)]) == []
     assert sum(map(len, states._rows.values())) < 20
 
 

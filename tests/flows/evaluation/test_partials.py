@@ -29,7 +29,7 @@ def test_parts_in_a_row_make_the_same_whole_however_they_are_cut(seed: int, type
     values: list[Any] = [dice.randrange(-99, 99) for _ in range(9)]
     if type == DECIMAL:
         values = [Decimal(each).scaleb(-dice.randrange(3)) for each in values]
-    ones = [work.begun(work.values({"x": value}), dice.randrange(3)) for value in values]
+    ones = [work.begun({"x": value}, dice.randrange(3)) for value in values]
 
     def joined(some: list[Any]) -> list[Any]:
         if len(some) == 1:
@@ -48,7 +48,7 @@ def test_parts_in_a_row_make_the_same_whole_however_they_are_cut(seed: int, type
 
 def test_a_sum_keeps_the_larger_scale_and_equal_decimals_are_told_apart_as_written() -> None:
     work = partials(DECIMAL)
-    parts = [work.begun(work.values({"x": Decimal(each)}), 0) for each in ("1.5", "1.50", "2")]
+    parts = [work.begun({"x": Decimal(each)}, 0) for each in ("1.5", "1.50", "2")]
     whole = work.results(work.joined(work.joined(parts[0], parts[1]), parts[2]))
     assert str(whole["sum(x)"]) == "5.00"
     assert str(whole["min(x)"]) == "1.5"

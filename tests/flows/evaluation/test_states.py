@@ -96,23 +96,64 @@ def test_a_state_that_is_stored_and_read_at_any_moment_is_the_same(room: Postroo
     for seed in range(3):
         events = [said for said in some_events(seed) if kind == "join" or said[0] == "A"]
         memory, dice, name = MemoryStates(), random.Random(seed), f"{kind}-{seed}"
-        once = [list(fold.take(space, event, memory)) for space, event in events]
+        given = [(number, *event) for number, event in enumerate(events)]
+        take = fold.over(memory)
+        once = [made for each in given for made in take([each])]
         found: list[Any] = []
-        while len(found) < len(events):
-            some = events[len(found) : len(found) + dice.randrange(1, 9)]
+        while given:
+            some = given[: dice.randrange(1, 20)]
+            del given[: len(some)]
+            cut = dice.randrange(len(some))
 
-            def work(tx: Any, some: Any = some, name: str = name) -> list[Any]:
+            def work(tx: Any, some: Any = some, name: str = name, cut: int = cut) -> list[Any]:
                 stored = StoredStates(tx.arc_states, name, fold)
                 stored.read(most)
-                made = [list(fold.take(space, event, stored)) for space, event in some]
+                take = fold.over(stored)
+                made = take(some[:cut]) + take(some[cut:])
                 stored.write(len(stored.writes))
                 return made
 
             found += room.store.transact("step", work)
         assert found == once
-        assert any(made.failure is None for some in once for made in some)
+        assert any(made.failure is None for _, made in once)
         kept = room.store.read(partial(_count, name=name))
         assert kept == sum(map(len, memory._rows.values()))
+
+
+@pytest.mark.parametrize("kind", ["tumbling", "sliding", "session", "until", "join"])
+def test_of_what_is_over_before_it_is_written_nothing_is_written(room: Postroom, kind: str) -> None:
+    spaces = " ".join(f"space {name} : {type}" for name, type in _TYPES.items())
+    graph = check(typed(parse(f"domain d {spaces} space C arc c : A -> C {KINDS[kind]}", "g.flow")))
+    ((arc, *_),) = graph.arcs.values()
+    fold = fold_of(arc, *(graph.spaces[name].type for name in ("A", "C", "O")))
+    events = [(None, *said) for said in some_events(1) if kind == "join" or said[0] == "A"]
+
+    def work(tx: Any) -> tuple[list[Any], list[Any]]:
+        table = _Written(tx.arc_states)
+        stored = StoredStates(table, "c", fold)  # type: ignore[arg-type]
+        fold.over(stored)(events)
+        stored.write(len(stored.writes))
+        return table.put, table.removed
+
+    put, removed = room.store.transact("step", work)
+    assert removed == []
+    assert 0 < len(put) < len(events) / 3
+
+
+class _Written:
+    """A table that tells what is written to it."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+        self.put: list[Any] = []
+        self.removed: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._table, name)
+
+    def write(self, put: Any, removed: Any) -> None:
+        self.put += put
+        self.removed += removed
 
 
 def test_a_state_goes_on_from_step_to_step(room: Postroom, load: Load, run: Run) -> None:

@@ -96,7 +96,7 @@ def test_what_sql_lets_in_python_lets_in_as_the_same(
     raw = raw_of("line", type)
     assert raw is not None
     frame = spark.createDataFrame([(line,) for line in given], "line string").selectExpr("line", f"{raw} AS raw")
-    frame = frame.where(fits("line", "raw", type))
+    frame = frame.where(fits("line", "raw", "to_json(raw)", type))
     frame = frame.selectExpr("line", f"{event_of_raw('raw', type)} AS event")
     found = {row.line: row.body for row in frame.selectExpr("line", f"{body_of('event', type)} AS body").collect()}
     assert len(found) >= least, "most lines that programs write need no Python"

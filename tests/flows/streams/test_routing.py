@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections import defaultdict
 from pathlib import Path
 
@@ -29,8 +30,7 @@ def routed(graph: RoomGraph) -> Router:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_eight_queries_event_by_event(seed: int) -> None:
     router, events = routed(graph_of(NEXMARK.read_text())), nexmark.generated(seed, 300)
-    for space, body in events:
-        router.lead(space, json.dumps(body))
+    router.lead([(space, json.dumps(body), False) for space, body in events])
     assert router.refused == []
     wanted = nexmark.answers(events)
     for query in wanted:
@@ -55,8 +55,8 @@ def event(second: int, number: int, key: str = "a") -> str:
 
 def test_what_is_behind_a_state_goes_on_and_is_kept_where_a_space_retains() -> None:
     router = routed(graph_of(GRAPH))
-    for second, number in ((0, 1), (5, 2), (11, 7), (3, 9), (30, 2**63 - 1), (50, 0)):
-        router.lead("S", event(second, number))
+    given = ((0, 1), (5, 2), (11, 7), (3, 9), (30, 2**63 - 1), (50, 0))
+    router.lead([("S", event(second, number), False) for second, number in given])
     assert [json.loads(each)["n"] for each in router.made["Sums"]] == [3, 7, 2**63 - 1]
     assert [json.loads(each)["n"] for each in router.made["Twice"]] == [6, 14]
     assert router.made["Late"] == ['{"n":7}']
@@ -65,9 +65,29 @@ def test_what_is_behind_a_state_goes_on_and_is_kept_where_a_space_retains() -> N
     assert ("too large" in large.why, large.space, large.arc) == (True, "Sums", "twice")
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_events_that_are_led_together_lead_to_what_they_do_one_after_another(seed: int) -> None:
+    dice = random.Random(seed)
+    given = [(space, json.dumps(body), False) for space, body in nexmark.generated(seed, 200)]
+    dice.shuffle(given)  # most are late
+    for graph, events in (
+        (graph_of(NEXMARK.read_text()), given),
+        (graph_of(GRAPH), [("S", event(dice.randrange(60), dice.randrange(8) * 2**60), False) for _ in range(100)]),
+    ):
+        together, apart = routed(graph), routed(graph)
+        while events:
+            some = [events.pop() for _ in range(min(len(events), dice.randrange(1, 50)))]
+            together.lead(some)
+            for each in some:
+                apart.lead([each])
+        assert (together.made, together.refused) == (apart.made, apart.refused)
+        assert together.made
+        assert together.refused
+
+
 def test_a_root_is_not_led_along_the_arcs_that_spark_has_followed() -> None:
     router = routed(graph_of(GRAPH))
-    router.lead("S", event(0, 7), root=True)
+    router.lead([("S", event(0, 7), True)])
     assert router.made == {}
 
 

@@ -203,11 +203,11 @@ def test_two_streams_that_begin_at_once_leave_the_session_as_it_was(spark: Spark
     before, is_second_in = spark.conf.get(SOURCE_EVOLUTION), threading.Event()
 
     def begin() -> None:
-        with running._sources_have_names(spark):
+        with running._query_settings(spark):
             is_second_in.set()
 
     second = threading.Thread(target=begin)
-    with running._sources_have_names(spark):
+    with running._query_settings(spark):
         second.start()
         assert not is_second_in.wait(0.5)
     second.join()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -49,8 +49,8 @@ class Row(NamedTuple):
 class States(Protocol):
     """The state of one arc: rows by group and place."""
 
-    def rows(self, group: str) -> dict[int, Row]:
-        """The rows of a group, by their places."""
+    def rows(self, group: str) -> Mapping[int, Row]:
+        """The rows of a group, by their places; only until the next change."""
 
     def row(self, group: str, place: int) -> Row | None:
         """One row of a group."""
@@ -69,10 +69,15 @@ class Outcome(NamedTuple):
     failure: str | None = None
 
 
-class Fold(Protocol):
-    """How an arc with state processes an event of one of its spaces."""
+#: Processes events in their order, each with a mark and its space, and returns what each led to, with its mark.
+Take = Callable[[Sequence[tuple[Any, str, Any]]], list[tuple[Any, Outcome]]]
 
-    def take(self, space: str, event: Any, states: States) -> Iterator[Outcome]: ...
+
+class Fold(Protocol):
+    """How an arc with state processes events."""
+
+    def over(self, states: States) -> Take:
+        """The function that processes events; nothing else changes these states meanwhile."""
 
     def text(self, group: str, value: Any) -> str:
         """The text of a row, as it is stored."""
@@ -130,21 +135,19 @@ class _Clock:
     def __init__(self, states: States, sides: int) -> None:
         self._states = states
         row = states.row(_CLOCK, 0)
-        self._seen: Sequence[int] = (_AGO,) * sides + (0,) if row is None else row.value
-
-    @property
-    def number(self) -> int:
-        return self._seen[-1]
-
-    def newest(self, side: int) -> int:
-        return self._seen[side]
+        seen: Sequence[int] = (_AGO,) * sides + (0,) if row is None else row.value
+        self.newest, self.number = list(seen[:-1]), seen[-1]
+        self._kept = self.number
 
     def see(self, side: int, time: int) -> None:
-        seen = list(self._seen)
-        seen[side] = max(seen[side], time)
-        seen[-1] += 1
-        self._seen = seen
-        self._states.put(_CLOCK, 0, Row(NEVER, seen))
+        if time > self.newest[side]:
+            self.newest[side] = time
+        self.number += 1
+
+    def keep(self) -> None:
+        if self.number != self._kept:
+            self._kept = self.number
+            self._states.put(_CLOCK, 0, Row(NEVER, (*self.newest, self.number)))
 
 
 # --- collapsing ---------------------------------------------------------------------------------------------------
@@ -163,12 +166,12 @@ class Collapsing:
     target: Type
 
     @cached_property
-    def _partials(self) -> Partials:
+    def partials(self) -> Partials:
         _, aggregates = split(self.does.result)
         return Partials(list(aggregates.values()), bind(self.does.pattern, self.source))
 
     @cached_property
-    def _match(self) -> Callable[..., Bound | None]:
+    def match(self) -> Callable[..., Bound | None]:
         return matcher([(self.does.pattern, self.source)])[0]
 
     @cached_property
@@ -182,12 +185,12 @@ class Collapsing:
         return [(name, data_of_value(types[name]), value_of_data(types[name])) for name in self.does.by]
 
     @cached_property
-    def _time(self) -> Callable[[Any], datetime]:
+    def time(self) -> Callable[[Any], datetime]:
         assert self.does.clock is not None
         return _at(paths(self.does.pattern, self.source)[self.does.clock.variable][0])
 
     @cached_property
-    def _groups(self) -> _Groups:
+    def groups(self) -> _Groups:
         return _Groups()
 
     def text(self, group: str, value: Any) -> str:
@@ -196,102 +199,150 @@ class Collapsing:
     def value(self, group: str, text: str) -> Any:
         return json.loads(text)
 
-    def take(self, space: str, event: Any, states: States) -> Iterator[Outcome]:
-        clock, time, late = None, 0, 0
-        if self.does.clock is not None:
-            clock, time, late = _Clock(states, 1), to_microseconds(self._time(event)), self.does.clock.late.micros
-        try:
-            bound = self._match(event)
-            if bound is not None:
-                if clock is not None and time < clock.newest(0) - late:
-                    raise _Refused(LATE)
-                changed = self._added(bound, time, states)
-                if changed is not None:
-                    yield self._made(changed)
-        except NoValue:
-            yield Outcome(failure=NO_VALUE)
-        except _Refused as why:
-            yield Outcome(failure=str(why))
-        if clock is not None and time > clock.newest(0):
-            clock.see(0, time)
-            yield from self._over(time - late, states)
+    def over(self, states: States) -> Take:
+        return _Collapse(self, states).take
 
-    def _over(self, watermark: int, states: States) -> Iterator[Outcome]:
-        """The windows that have ended, ordered by end and keys."""
-        if self.does.window is None or isinstance(self.does.window, LastEvents):
-            return
-        ended = [(row.due, json_text(row.value[0]), place, group, row) for group, place, row in states.due(watermark)]
-        for _, _, place, group, row in sorted(ended, key=itemgetter(0, 1, 2, 3)):
-            states.put(group, place, None)
-            yield self._made(row)
+    def part(self, bound: Bound, time: int) -> tuple[tuple[Any, ...], list[Any]]:
+        """The keys of an event, and the state of that event alone."""
+        one = self.partials.begun(bound, time)
+        return tuple([written(bound[name]) for name, written, _ in self._keys]), one
 
-    def _added(self, bound: Bound, time: int, states: States) -> Row | None:
-        """Add an event to the state of its key; returns the row to deliver, without a window."""
-        given = self._partials.values(bound)
-        keys = tuple([written(bound[name]) for name, written, _ in self._keys])
-        group, window = self._groups[keys], self.does.window
-        one = self._partials.begun(given, time)
-        if isinstance(window, Every):
-            for start in starts(time, window):
-                self._join(states, group, start, start + window.length.micros, keys, one)
-            return None
-        if isinstance(window, Session):
-            self._session(states, group, time, window.gap.micros, keys, one)
-            return None
-        if isinstance(window, Until):
-            end = to_microseconds(bound[window.variable])
-            if time >= end:
-                raise _Refused(OUTSIDE)
-            self._join(states, group, 0, end, keys, one)
-            return None
-        if isinstance(window, LastEvents):
-            return self._last(states, group, window.count, keys, one)
-        return self._join(states, group, 0, NEVER, keys, one)
-
-    def _join(self, states: States, group: str, place: int, due: int, keys: Sequence[Any], one: list[Any]) -> Row:
-        before = states.row(group, place)
-        row = Row(due, (keys, place, one if before is None else self._partials.joined(before.value[2], one)))
-        states.put(group, place, row)
-        return row
-
-    def _session(self, states: States, group: str, time: int, gap: int, keys: Sequence[Any], one: list[Any]) -> None:
-        """Add an event to sessions: it and every session within the gap become one."""
-        start, due, partials = time, time + gap, one
-        near = [(place, row) for place, row in sorted(states.rows(group).items()) if place < time + gap]
-        for place, row in near:
-            if row.due > time:
-                start, due = min(start, place), max(due, row.due)
-                partials = self._partials.joined(row.value[2], partials)
-                states.put(group, place, None)
-        states.put(group, start, Row(due, (keys, start, partials)))
-
-    def _last(self, states: States, group: str, count: int, keys: Sequence[Any], one: list[Any]) -> Row:
-        """The state of the last ``count`` events; each of them is kept."""
-        before = states.row(group, 0)
-        some = [*([] if before is None else before.value[1]), one][-count:]
-        states.put(group, 0, Row(NEVER, (keys, some)))
-        partials = some[0]
-        for later in some[1:]:
-            partials = self._partials.joined(partials, later)
-        return Row(NEVER, (keys, 0, partials))
-
-    def _made(self, row: Row) -> Outcome:
+    def made(self, row: Row) -> Outcome:
+        """What a state delivers."""
         keys, start, partials = row.value
         try:
             bound: Bound = {name: read(key) for (name, _, read), key in zip(self._keys, keys, strict=True)}
             if isinstance(self.does.window, Every | Session):
                 bound |= {START: moment(start), END: moment(row.due)}
-            bound |= self._partials.results(partials)
+            bound |= self.partials.results(partials)
             return Outcome(self._make(bound))
         except NoValue:
             return Outcome(failure=NO_VALUE)
 
 
+class _Collapse:
+    """A collapse at work on its states.
+
+    What events add to a window is gathered, and joined with its row when that may have to be seen.
+    """
+
+    def __init__(self, fold: Collapsing, states: States) -> None:
+        self._fold, self._states = fold, states
+        self._joined = fold.partials.joined
+        self._clock = None if fold.does.clock is None else _Clock(states, 1)
+        self._gathered: dict[tuple[str, int], Row] = {}
+        self._due = NEVER  # when the first of them is
+
+    def take(self, given: Sequence[tuple[Any, str, Any]]) -> list[tuple[Any, Outcome]]:
+        made: list[tuple[Any, Outcome]] = []
+        fold, clock, time, watermark = self._fold, self._clock, 0, _AGO
+        late = 0 if fold.does.clock is None else fold.does.clock.late.micros
+        for mark, _, event in given:
+            if clock is not None:
+                time = to_microseconds(fold.time(event))
+                watermark = clock.newest[0] - late
+            try:
+                bound = fold.match(event)
+                if bound is not None:
+                    if time < watermark:
+                        raise _Refused(LATE)
+                    changed = self._added(bound, time)
+                    if changed is not None:
+                        made.append((mark, fold.made(changed)))
+            except NoValue:
+                made.append((mark, Outcome(failure=NO_VALUE)))
+            except _Refused as why:
+                made.append((mark, Outcome(failure=str(why))))
+            if clock is not None and time > watermark + late:
+                clock.see(0, time)
+                made += [(mark, fold.made(row)) for row in self._ended(time - late)]
+        self._put()
+        if clock is not None:
+            clock.keep()
+        return made
+
+    def _added(self, bound: Bound, time: int) -> Row | None:
+        """Add an event to the state of its key; returns the row to deliver, without a window."""
+        keys, one = self._fold.part(bound, time)
+        group, window = self._fold.groups[keys], self._fold.does.window
+        if isinstance(window, Every):
+            length = window.length.micros
+            for start in starts(time, window):
+                self._gather(group, start, start + length, keys, one)
+            return None
+        if isinstance(window, Session):
+            self._session(group, time, window.gap.micros, keys, one)
+            return None
+        if isinstance(window, Until):
+            end = to_microseconds(bound[window.variable])
+            if time >= end:
+                raise _Refused(OUTSIDE)
+            self._gather(group, 0, end, keys, one)
+            return None
+        if isinstance(window, LastEvents):
+            return self._last(group, window.count, keys, one)
+        return self._join(group, 0, Row(NEVER, (keys, 0, one)))
+
+    def _gather(self, group: str, place: int, due: int, keys: Sequence[Any], one: list[Any]) -> None:
+        so_far = self._gathered.get((group, place))
+        if so_far is not None:
+            one = self._joined(so_far.value[2], one)
+        elif due < self._due:
+            self._due = due
+        self._gathered[group, place] = Row(due, (keys, place, one))
+
+    def _put(self) -> None:
+        """Join what was gathered with the rows."""
+        for (group, place), row in self._gathered.items():
+            self._join(group, place, row)
+        self._gathered.clear()
+        self._due = NEVER
+
+    def _join(self, group: str, place: int, later: Row) -> Row:
+        before = self._states.row(group, place)
+        if before is not None:
+            keys, _, one = later.value
+            later = Row(later.due, (keys, place, self._joined(before.value[2], one)))
+        self._states.put(group, place, later)
+        return later
+
+    def _session(self, group: str, time: int, gap: int, keys: Sequence[Any], one: list[Any]) -> None:
+        """Add an event to sessions: it and every session within the gap become one."""
+        start, due, partials = time, time + gap, one
+        near = [(place, row) for place, row in sorted(self._states.rows(group).items()) if place < time + gap]
+        for place, row in near:
+            if row.due > time:
+                start, due = min(start, place), max(due, row.due)
+                partials = self._joined(row.value[2], partials)
+                self._states.put(group, place, None)
+        self._states.put(group, start, Row(due, (keys, start, partials)))
+
+    def _last(self, group: str, count: int, keys: Sequence[Any], one: list[Any]) -> Row:
+        """The state of the last ``count`` events; each of them is kept."""
+        before = self._states.row(group, 0)
+        some = [*([] if before is None else before.value[1]), one][-count:]
+        self._states.put(group, 0, Row(NEVER, (keys, some)))
+        partials = some[0]
+        for later in some[1:]:
+            partials = self._joined(partials, later)
+        return Row(NEVER, (keys, 0, partials))
+
+    def _ended(self, watermark: int) -> Iterator[Row]:
+        """The windows that have ended, ordered by end and keys."""
+        if watermark >= self._due:
+            self._put()
+        ended = [
+            (row.due, json_text(row.value[0]), place, group, row) for group, place, row in self._states.due(watermark)
+        ]
+        for _, _, place, group, row in sorted(ended, key=itemgetter(0, 1, 2, 3)):
+            self._states.put(group, place, None)
+            yield row
+
+
 def starts(time: int, window: Every) -> list[int]:
     """The starts of all windows that contain a moment, in order."""
-    step, length = window.step.micros, window.length.micros
-    last = time // step * step
-    return [start for start in range(last - (length - 1) // step * step, last + 1, step) if start + length > time]
+    step = window.step.micros
+    return list(range((time - window.length.micros) // step * step + step, time + 1, step))
 
 
 # --- meeting ------------------------------------------------------------------------------------------------------
@@ -308,7 +359,7 @@ class Meeting:
     target: Type
 
     @cached_property
-    def _sides(self) -> list[_Side]:
+    def sides(self) -> list[_Side]:
         """The source and the other space."""
         ours = bind(self.does.pattern, self.source)
         names = shared(self.does, self.source, self.other)
@@ -323,51 +374,80 @@ class Meeting:
         return sides
 
     @cached_property
-    def _both(self) -> tuple[Callable[..., Bound | None], Value]:
+    def both(self) -> tuple[Callable[..., Bound | None], Value]:
         """A matcher of both patterns for a pair, and the function that makes the new event."""
         match, types = matcher([(self.does.pattern, self.source), (self.does.other, self.other)])
         return match, maker(self.does.result, self.target, types)
 
     @cached_property
-    def _groups(self) -> _Groups:
+    def groups(self) -> _Groups:
         return _Groups()
 
     def text(self, group: str, value: Any) -> str:
         if group == _CLOCK:
             return json_text(value)
         time, event = value
-        return json_text([time, self._sides[int(group[0])].write(event)])
+        return json_text([time, self.sides[int(group[0])].write(event)])
 
     def value(self, group: str, text: str) -> Any:
         data = json.loads(text)
-        return data if group == _CLOCK else (data[0], self._sides[int(group[0])].read(data[1]))
+        return data if group == _CLOCK else (data[0], self.sides[int(group[0])].read(data[1]))
 
-    def take(self, space: str, event: Any, states: States) -> Iterator[Outcome]:
-        side = int(space != self.space)
-        mine = self._sides[side]
-        clock, time, late = _Clock(states, 2), to_microseconds(mine.time(event)), self.does.clock.late.micros
-        try:
-            if mine.match(event) is not None:
-                if time < clock.newest(side) - late:
-                    raise _Refused(LATE)
-                group = self._groups[mine.key(event)]
-                yield from self._met(side, event, time, states.rows(f"{1 - side}{group}"))
-                states.put(f"{side}{group}", clock.number, Row(time + self.does.within.micros, (time, event)))
-        except NoValue:
-            yield Outcome(failure=NO_VALUE)
-        except _Refused as why:
-            yield Outcome(failure=str(why))
-        clock.see(side, time)
-        watermark = min(clock.newest(0), clock.newest(1)) - late
-        for group, place, _ in states.due(watermark - 1):  # no event in time is near it any more
-            states.put(group, place, None)
+    def over(self, states: States) -> Take:
+        return _Meet(self, states).take
 
-    def _met(self, side: int, event: Any, time: int, partners: dict[int, Row]) -> Iterator[Outcome]:
+
+class _Meet:
+    """A join at work on its states. A row that is over while events are taken is never put."""
+
+    def __init__(self, fold: Meeting, states: States) -> None:
+        self._fold, self._states, self._clock = fold, states, _Clock(states, 2)
+        self._within = fold.does.within.micros
+
+    def take(self, given: Sequence[tuple[Any, str, Any]]) -> list[tuple[Any, Outcome]]:
+        made: list[tuple[Any, Outcome]] = []
+        new: dict[str, dict[int, tuple[int, Any]]] = {}
+        fold, clock, states, late = self._fold, self._clock, self._states, self._fold.does.clock.late.micros
+        for mark, space, event in given:
+            side = int(space != fold.space)
+            mine = fold.sides[side]
+            time = to_microseconds(mine.time(event))
+            try:
+                if mine.match(event) is not None:
+                    if time < clock.newest[side] - late:
+                        raise _Refused(LATE)
+                    group = fold.groups[mine.key(event)]
+                    theirs = f"{1 - side}{group}"
+                    stored = states.rows(theirs)
+                    partners = [row.value for _, row in sorted(stored.items())] if stored else []
+                    if theirs in new:
+                        partners += new[theirs].values()
+                    if partners:
+                        made += [(mark, outcome) for outcome in self._met(side, event, time, partners)]
+                    new.setdefault(f"{side}{group}", {})[clock.number] = (time, event)
+            except NoValue:
+                made.append((mark, Outcome(failure=NO_VALUE)))
+            except _Refused as why:
+                made.append((mark, Outcome(failure=str(why))))
+            clock.see(side, time)
+        self._put(new, min(clock.newest) - late)
+        clock.keep()
+        return made
+
+    def _put(self, new: Mapping[str, Mapping[int, tuple[int, Any]]], watermark: int) -> None:
+        """Keep what an event in time may still be near."""
+        for group, place, _ in self._states.due(watermark - 1):
+            self._states.put(group, place, None)
+        for group, rows in new.items():
+            for number, (time, event) in rows.items():
+                if time + self._within >= watermark:
+                    self._states.put(group, number, Row(time + self._within, (time, event)))
+
+    def _met(self, side: int, event: Any, time: int, partners: Sequence[tuple[int, Any]]) -> Iterator[Outcome]:
         """Combine an event with each event of the other space that is near in time, in arrival order."""
-        match, made = self._both
-        for _, row in sorted(partners.items()):
-            when, other = row.value
-            if abs(time - when) > self.does.within.micros:
+        match, made = self._fold.both
+        for when, other in partners:
+            if abs(time - when) > self._within:
                 continue
             try:
                 bound = match(event, other) if side == 0 else match(other, event)
@@ -397,8 +477,8 @@ class MemoryStates:
     def __init__(self) -> None:
         self._rows: dict[str, dict[int, Row]] = {}
 
-    def rows(self, group: str) -> dict[int, Row]:
-        return dict(self._rows.get(group, {}))
+    def rows(self, group: str) -> Mapping[int, Row]:
+        return self._rows.get(group, {})
 
     def row(self, group: str, place: int) -> Row | None:
         return self._rows.get(group, {}).get(place)

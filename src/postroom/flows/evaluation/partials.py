@@ -9,7 +9,7 @@ from decimal import Decimal, localcontext
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from postroom.flows.evaluation.closures import Bound, Value, evaluator
+from postroom.flows.evaluation.closures import Bound, evaluator
 from postroom.flows.language.aggregates import Aggregate
 from postroom.flows.language.arithmetic import calculated, decimal_number, whole_number
 from postroom.flows.language.codecs import data_of_value, value_of_data
@@ -22,8 +22,7 @@ class _Work(NamedTuple):
     """How one aggregate is computed."""
 
     name: str
-    value: Value  # what it is of, for one event
-    begun: Callable[[Any, int], Any]  # the part of one event, by its value and time
+    begun: Callable[[Bound, int], Any]  # the part of one event, by its variables and time
     joined: Callable[[Any, Any], Any]  # of two parts; the first has come before
     result: Callable[[Any], Any]
 
@@ -39,13 +38,9 @@ class Partials:
     def _works(self) -> list[_Work]:
         return [_work(aggregate, dict(self.bound)) for aggregate in self.aggregates]
 
-    def values(self, bound: Bound) -> list[Any]:
-        """The input of each aggregate, from one event."""
-        return [work.value(bound) for work in self._works]
-
-    def begun(self, values: Sequence[Any], time: int) -> list[Any]:
+    def begun(self, bound: Bound, time: int) -> list[Any]:
         """The state of a single event."""
-        return [work.begun(value, time) for work, value in zip(self._works, values, strict=True)]
+        return [work.begun(bound, time) for work in self._works]
 
     def joined(self, earlier: Sequence[Any], later: Sequence[Any]) -> list[Any]:
         """Merge two states; the events of the first came earlier."""
@@ -59,25 +54,28 @@ class Partials:
 def _work(aggregate: Aggregate, types: dict[str, Type]) -> _Work:
     name, function = aggregate.name, aggregate.function
     if aggregate.argument is None:
-        return _Work(name, lambda bound: None, lambda value, time: 1, operator.add, lambda partial: partial)
+        return _Work(name, lambda bound, time: 1, operator.add, lambda partial: partial)
     value, type = evaluator(aggregate.argument, types)
     write, read = data_of_value(type), value_of_data(type)
+
+    def begun(bound: Bound, time: int) -> Any:
+        return write(value(bound))
+
     if function == "sum":
         joined = operator.add if type == INT else _sum
-        return _Work(name, value, lambda value, time: write(value), joined, lambda partial: _number(partial, type))
+        return _Work(name, begun, joined, lambda partial: _number(partial, type))
     if function == "avg":
         return _Work(
             name,
-            value,
-            lambda value, time: [write(value), 1],
+            lambda bound, time: [write(value(bound)), 1],
             lambda one, two: [_sum(one[0], two[0]), one[1] + two[1]],
             lambda partial: _average(partial, type),
         )
     if function in ("first", "last"):
         joined = _first if function == "first" else _last
-        return _Work(name, value, lambda value, time: [time, write(value)], joined, lambda partial: read(partial[1]))
+        return _Work(name, lambda bound, time: [time, write(value(bound))], joined, lambda partial: read(partial[1]))
     joined = _least(function, type)
-    return _Work(name, value, lambda value, time: write(value), joined, read)
+    return _Work(name, begun, joined, read)
 
 
 def _first(one: Any, two: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 from postroom.engine.steps.effects import Arrival, Effects, Enqueue
 from postroom.flows.evaluation.events import error
-from postroom.flows.evaluation.folding import NEVER, Fold, Row, States, fold_of
+from postroom.flows.evaluation.folding import NEVER, Fold, Row, States, Take, fold_of
 from postroom.flows.graph.versions import RoomGraph
 from postroom.flows.language.codecs import writer
 from postroom.flows.language.definitions import Arc, Meet, Stateful
@@ -34,6 +34,7 @@ class StoredStates:
         self._read_until = -(2**63)  # all that is due up to then has been read
         self._next = table.next_due(arc, self._read_until)
         self._whole = False  # every group that is stored is here
+        self._stored: set[tuple[str, int]] = set()  # the rows that were read
         self.writes: list[_Writes] = [{}]  # of each message
 
     def read(self, most: int) -> None:
@@ -47,14 +48,19 @@ class StoredStates:
                 self._note(group, states)
             self._whole, self._next = True, None
 
-    def rows(self, group: str) -> dict[int, Row]:
-        return dict(self._group(group))
+    def rows(self, group: str) -> Mapping[int, Row]:
+        rows = self._rows.get(group)
+        if rows is not None:
+            return rows
+        return {} if self._whole else self._read(group)
 
     def row(self, group: str, place: int) -> Row | None:
-        return self._group(group).get(place)
+        return self.rows(group).get(place)
 
     def put(self, group: str, place: int, row: Row | None) -> None:
-        rows = self._group(group)
+        rows = self._rows.get(group)
+        if rows is None:
+            rows = self._note(group, ()) if self._whole else self._read(group)
         if row is None:
             rows.pop(place, None)
         else:
@@ -64,23 +70,21 @@ class StoredStates:
                 heapq.heappush(self._heap, (row.due, group, place))
         self.writes[-1][group, place] = row
 
-    def _group(self, group: str) -> dict[int, Row]:
-        rows = self._rows.get(group)
-        if rows is None:
-            rows = self._note(group, () if self._whole else self._table.group(self.arc, group))
-        return rows
+    def _read(self, group: str) -> dict[int, Row]:
+        return self._note(group, self._table.group(self.arc, group))
 
     def _note(self, group: str, stored: Sequence[ArcState]) -> dict[int, Row]:
         value = self._fold.value
         rows = self._rows[group] = {state.place: Row(state.due, value(group, state.value)) for state in stored}
         for place, row in rows.items():
             heapq.heappush(self._heap, (row.due, group, place))
+            self._stored.add((group, place))
         return rows
 
     def due(self, until: int) -> list[tuple[str, int, Row]]:
         if self._next is not None and self._next <= until:
             for state in self._table.due(self.arc, self._read_until, until):
-                self._group(state.group)
+                self.rows(state.group)
             self._read_until = until
             self._next = self._table.next_due(self.arc, until)
         rows: dict[tuple[str, int], Row] = {}
@@ -102,7 +106,8 @@ class StoredStates:
             for (group, place), row in changed.items()
             if row is not None
         ]
-        self._table.write(put, [(self.arc, *place) for place, row in changed.items() if row is None])
+        gone = [(self.arc, *place) for place, row in changed.items() if row is None and place in self._stored]
+        self._table.write(put, gone)
 
 
 @dataclass(frozen=True)
@@ -113,10 +118,10 @@ class StatefulArc:
     fold: Fold
     state: str
 
-    def effects(self, arrival: Arrival, event: Any, states: States, graph: RoomGraph) -> Iterator[Enqueue]:
+    def effects(self, arrival: Arrival, event: Any, take: Take, graph: RoomGraph) -> Iterator[Enqueue]:
         """What the arc delivers of an event, or an error instead."""
         write = writer(graph.running.spaces[self.arc.target].type)
-        for made in self.fold.take(arrival.queue, event, states):
+        for _, made in take([(None, arrival.queue, event)]):
             if made.failure is not None:
                 yield error(arrival, f"arc {self.arc.name}: {made.failure}", self.arc.name)
                 continue
@@ -157,7 +162,7 @@ class Folding:
             for space in spaces
         }
         self._begin = begin
-        self._states: dict[str, States] = {}
+        self._takes: dict[str, Take] = {}
 
     @property
     def targets(self) -> frozenset[str]:
@@ -179,12 +184,12 @@ class Folding:
         why = self._barred.get(arc.arc.full_name)
         if why is not None:
             return [error(arrival, f"arc {arc.arc.name}: {why}", arc.arc.name)]
-        return arc.effects(arrival, event, self._of(arc), self._graph)
+        return arc.effects(arrival, event, self._take(arc), self._graph)
 
-    def _of(self, arc: StatefulArc) -> States:
-        if arc.state not in self._states:
-            self._states[arc.state] = self._begin(arc.state, arc.fold)
-        return self._states[arc.state]
+    def _take(self, arc: StatefulArc) -> Take:
+        if arc.state not in self._takes:
+            self._takes[arc.state] = arc.fold.over(self._begin(arc.state, arc.fold))
+        return self._takes[arc.state]
 
 
 class StepFolding:

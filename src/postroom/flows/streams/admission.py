@@ -25,11 +25,11 @@ def raw_of(line: Sql, type: Type) -> Sql | None:
     return None if wanted is None else f"from_json({line}, {text(wanted)})"
 
 
-def fits(line: Sql, raw: Sql, type: Type) -> Sql:
-    """Whether a line is certainly an event."""
+def fits(line: Sql, raw: Sql, again: Sql, type: Type) -> Sql:
+    """Whether a line is certainly an event; ``again`` is the parsed line, written again."""
     # Blanks where most programs write them are no difference; in a text they are one, and then this is not equal.
     plain = f"replace(replace({line}, '\": ', '\":'), ', \"', ',\"')"
-    same = [f"instr({line}, {text(chr(92))}) = 0", f"to_json({raw}) = {plain}"]
+    same = [f"NOT contains({line}, {text(chr(92))})", f"({again} = {line} OR {again} = {plain})"]
     return f"coalesce({' AND '.join([*same, *_conditions(raw, type)])}, false)"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -137,7 +138,7 @@ class MicroBatch:
                 for line in lines_of(staged(folder, goal)):
                     number, place, rows, body = line.split(TAB, 3)
                     events.append((number, place, rows, space, root, body))
-        events.sort(key=lambda event: event[:3])
+        events.sort(key=itemgetter(0, 1, 2))
 
         def work(tx: Any) -> tuple[Router, list[StoredStates]]:
             states: list[StoredStates] = []
@@ -148,11 +149,7 @@ class MicroBatch:
                 return states[-1]
 
             router = Router(self._graph, begin)
-            for _, _, _, space, root, body in events:
-                if root or self._ends.folded(space):
-                    router.lead(space, body, root=root)
-                else:
-                    router.keep(space, body)
+            router.lead((space, body, root) for _, _, _, space, root, body in events)
             return router, states
 
         return self._store.read(work)
@@ -197,4 +194,4 @@ _ANY: Any = None  # lines of JSON have any type
 
 
 def _write(frame: DataFrame, folder: Path) -> None:
-    frame.selectExpr("goal", "line AS value").write.partitionBy("goal").text(str(folder))
+    frame.write.partitionBy("goal").text(str(folder))

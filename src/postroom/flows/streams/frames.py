@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from postroom.engine.spark.jobs import parallelism
 from postroom.flows.evaluation.dataflow import ROOT, ArcNetwork
 from postroom.flows.evaluation.plans import table_frame
 from postroom.flows.evaluation.worker import NO_PLACE
@@ -162,9 +163,10 @@ class BatchFrames:
     lines: frozenset[str]  # spaces of which only bodies are wanted, in any order
 
     def delivered(self, came: DataFrame) -> DataFrame:
-        """The destination of each event of a batch (``goal``), and what arrives there (``line``)."""
+        """The destination of each event of a batch (``goal``), and what arrives there (``value``), with a
+        task for each core: beginning one takes Spark longer than many events."""
         frames = [self._of_space(came, place) for place in range(len(self.sources))]
-        return reduce(DataFrame.union, frames)
+        return reduce(DataFrame.union, frames).coalesce(parallelism(self.spark))
 
     def admitted(self, lines: DataFrame, place: int) -> DataFrame:
         """The destinations of lines that Python has to parse (``value``: number and body)."""
@@ -192,12 +194,16 @@ class BatchFrames:
         if raw is None:
             events = events.selectExpr("n", "CAST(NULL AS STRING) AS body", f"coalesce({known}, {doubt}) AS problem")
             return self._lines(place, events, event_of("body", type))
-        events = events.selectExpr("n", "body AS said", "problem AS why", f"{raw} AS raw")
-        events = events.selectExpr("*", f"why IS NULL AND {fits('said', 'raw', type)} AS fits")
-        events = events.selectExpr("*", f"IF(fits, {event_of_raw('raw', type)}, NULL) AS given")
-        known = f"{text(_KNOWN)} || why || {text(TAB)} || coalesce(said, '')"
-        problem = f"IF(fits, NULL, coalesce({known}, {text(_UNKNOWN)} || said)) AS problem"
-        events = events.selectExpr("n", "given", f"{body_of('given', type)} AS body", problem)
+        # One step of Spark's planning; of the names in it, those of the frame come before those that it makes.
+        events = events.selectExpr(
+            "n",
+            f"{raw} AS raw",
+            "to_json(raw) AS again",
+            f"problem IS NULL AND {fits('body', 'raw', 'again', type)} AS fits",
+            f"IF(fits, {event_of_raw('raw', type)}, NULL) AS given",
+            f"{body_of('given', type)} AS body",
+            f"IF(fits, NULL, coalesce({known}, {doubt})) AS problem",
+        )
         return self._lines(place, events, "given")
 
     def _number(self, place: int) -> Sql:
@@ -242,7 +248,7 @@ class BatchFrames:
             f"CASE WHEN place = {NO_PLACE} THEN concat_ws({text(TAB)}, n, substring(failure, 2)) "
             f"WHEN failure IS NOT NULL THEN concat_ws({text(TAB)}, n, arc, failure) {plain} ELSE {numbered} END"
         )
-        return deliveries.selectExpr(f"{goal} AS goal", f"{line} AS line")
+        return deliveries.selectExpr(f"{goal} AS goal", f"{line} AS value")
 
     def _goal_cases(self, network: ArcNetwork, space: str) -> Iterator[Sql]:
         for name in sorted({step.arc.target for step in network.ways(space)} & self.room_graph.keeping):

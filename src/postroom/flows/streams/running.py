@@ -33,6 +33,10 @@ from postroom.store.kernel.batch import Admit
 from postroom.store.tables.endpoints import Endpoint
 
 _making = threading.Lock()
+_SETTINGS = {
+    SOURCE_EVOLUTION: "true",
+    "spark.sql.maxConcurrentOutputFileWriters": "100",  # a batch is written without being sorted by its goals
+}
 _LOOK_SECONDS = 0.3  # between two looks whether a stream is to stop, or has other sources
 
 
@@ -116,7 +120,7 @@ class StreamRun:
         self._hold.follow([space.name for space in spaces])
         self._check(spark, graph, spaces, endpoints)
         self._halt = False
-        with _sources_have_names(spark):
+        with _query_settings(spark):
             query = self._started(
                 reduce(DataFrame.unionByName, [self._source(spark, one, endpoints) for one in spaces])
             )
@@ -221,15 +225,17 @@ class StreamRun:
 
 
 @contextmanager
-def _sources_have_names(spark: SparkSession) -> Iterator[None]:
-    """Only while a query is made, which keeps its settings: others in this session have sources without names.
+def _query_settings(spark: SparkSession) -> Iterator[None]:
+    """Only while a query is made, which keeps its settings: others in this session have their own.
 
-    One query is made at a time: a second one would take the setting of the first for that of the session.
+    One query is made at a time: a second one would take the settings of the first for those of the session.
     """
     with _making:
-        before = spark.conf.get(SOURCE_EVOLUTION)
-        spark.conf.set(SOURCE_EVOLUTION, "true")
+        before = {name: spark.conf.get(name) for name in _SETTINGS}
+        for name, value in _SETTINGS.items():
+            spark.conf.set(name, value)
         try:
             yield
         finally:
-            spark.conf.set(SOURCE_EVOLUTION, str(before))
+            for name, known in before.items():
+                spark.conf.set(name, str(known))
