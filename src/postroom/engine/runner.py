@@ -15,7 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from postroom.engine.beating import beating
-from postroom.engine.blocked import note
+from postroom.engine.blocked import Blocked, note
 from postroom.engine.dispatch import Dispatch, Gateway, Report
 from postroom.engine.effects_lease import EffectsLease
 from postroom.engine.evaluators import Evaluators
@@ -122,6 +122,7 @@ class Runner:
         self._size = _STEP_MESSAGES_FIRST
         self._evaluated: float | None = None  # when Spark was last used
         self._lanes: dict[Stage, Lanes] = {}  # steps under way
+        self._noted: dict[str, Blocked] = {}  # by queue, what others were told
         self._holding: Holding | None = None  # if this engine shares the room with others
         self._balance_due = 0.0
         self._look_again = 0.0  # when to look for more beside a step that takes long
@@ -298,7 +299,9 @@ class Runner:
         lanes = self._lanes.setdefault(stage, Lanes(turn.beside.seconds))
         result = lanes.next(lambda beside: self._fresh_steps(stage, replace(turn, beside=beside), totals))
         if result is not None and result.blocked is not None:
-            self._store.transact("lease", partial(note, blocked=result.blocked))
+            if self._noted.get(result.blocked.queue) != result.blocked:  # a queue is looked at many times
+                self._store.transact("lease", partial(note, blocked=result.blocked))
+                self._noted[result.blocked.queue] = result.blocked
             totals.waiting[result.blocked.queue] = result.blocked.goal
         return result
 
