@@ -18,8 +18,8 @@ from postroom.store.migrations import MIGRATIONS, for_sqlite
 from postroom.store.sqlite.errors import translated
 
 LAST_NUMBER = "SELECT coalesce(max(seq), 0) FROM journal"
-_ENTRY = "SELECT seq, at, verb, message, actor FROM journal WHERE seq = ?"
-_LAST_ENTRY = "SELECT seq, at, verb, message, actor FROM journal ORDER BY seq DESC LIMIT 1"
+_ENTRY = "SELECT seq, at FROM journal WHERE seq = ?"
+_LAST_ENTRY = "SELECT seq, at FROM journal ORDER BY seq DESC LIMIT 1"
 _ANYTHING = "SELECT count(*) FROM sqlite_master"
 SETTINGS = (
     # Small pages: a durable send changes three, and their bytes are what the disk waits for.
@@ -113,16 +113,16 @@ def version(connection: apsw.Connection) -> int:
     return version
 
 
-def entry(file: Path, number: int | None = None) -> tuple[Any, ...] | None:
-    """An entry of the journal of a room that is not open anywhere, by default the last one; None if there is none."""
+def entry(file: Path, number: int | None = None) -> tuple[int, int] | None:
+    """Number and time of an entry of the journal of a room that is not open anywhere, by default of the last one."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     try:
         with contextlib.closing(apsw.Connection(f"{file.absolute().as_uri()}?immutable=1", flags)) as connection:
-            if number is None:
-                return connection.execute(_LAST_ENTRY).fetchone()
-            return connection.execute(_ENTRY, (number,)).fetchone()
+            asked = (_LAST_ENTRY, ()) if number is None else (_ENTRY, (number,))
+            found: list[Any] = connection.execute(*asked).fetchall()
     except apsw.Error as error:
         raise translated(error, file) from error
+    return found[0] if found else None
 
 
 def copy_file(source: Path, target: Path, progress: OnProgress) -> None:

@@ -12,6 +12,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +27,13 @@ from postroom.errors import (
     StoreNewer,
     StoreUnavailable,
 )
-from postroom.model.moment import to_datetime, to_iso
+from postroom.model.moment import to_datetime, to_iso, to_microseconds
 from postroom.model.progress import OnProgress, silent
 from postroom.store.files.disk import sync
 from postroom.store.files.overwriting import is_database, obstacle
 from postroom.store.files.rights import remove_files
 from postroom.store.kernel.base import Store
+from postroom.store.kernel.journal import archived_events
 from postroom.store.kernel.owner import described, is_alive, process_token
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.proof.verification import Verified, verified
@@ -68,11 +71,22 @@ def backup(
     store: Store, file: Path, *, replace: bool = False, check: bool = True, progress: OnProgress | None = None
 ) -> BackedUp:
     """Write a consistent snapshot of a room into a file while others use it."""
-    return kept(file, lambda making: store.copy_to(making, progress or silent), replace=replace, check=check)
+    times = partial(_time_here, store)
+    return kept(file, lambda making: store.copy_to(making, progress or silent), times, replace=replace, check=check)
 
 
-def kept(file: Path, copy: Callable[[Path], None], *, replace: bool = False, check: bool = True) -> BackedUp:
-    """Verify a copy, which ``copy`` makes, and rename it."""
+def kept(
+    file: Path,
+    copy: Callable[[Path], None],
+    time_of: Callable[[int], int | None] | None = None,
+    *,
+    replace: bool = False,
+    check: bool = True,
+) -> BackedUp:
+    """Verify a copy, which ``copy`` makes, and rename it.
+
+    ``time_of`` tells the times of entries of the room's journal; otherwise those that are in the copy are known.
+    """
     _refuse_existing(file, replace)
     _refuse_room(file)
     with _beside(file) as making:
@@ -82,7 +96,7 @@ def kept(file: Path, copy: Callable[[Path], None], *, replace: bool = False, che
         size = making.stat().st_size
         sync(making)
         _refuse_room(file)  # someone may have opened one meanwhile
-        _refuse_other(file, making)
+        _refuse_other(file, time_of or partial(_time_in, making))
         _named(making, file, replace)
     return BackedUp(str(file), size, outcome.lines, outcome.messages, to_iso(to_datetime(at)))
 
@@ -143,17 +157,33 @@ def _refuse_room(file: Path) -> None:
         raise BackupRefused(file=str(file), why=why)
 
 
-def _refuse_other(file: Path, making: Path) -> None:
-    """Raise if a file is a database, and no earlier backup of what is in ``making``."""
+def _refuse_other(file: Path, time_of: Callable[[int], int | None]) -> None:
+    """Raise if a file is a database, and no earlier backup of the room whose journal has these times."""
     if not file.exists() or not is_database(file):
         return
     try:
         last = entry(file)
     except PostroomError:
         raise BackupRefused(file=str(file), why="it is a database, and no room") from None
-    if last is not None and entry(making, last[0]) != last:
+    if last is not None and time_of(last[0]) != last[1]:
         why = "it is another room, or has been used since: its journal has what this room's has not"
         raise BackupRefused(file=str(file), why=why)
+
+
+def _time_here(store: Store, number: int) -> int | None:
+    """The time of an entry of a room's journal, also of one that is archived."""
+
+    def work(tx: Transaction) -> int | None:
+        archives, names, next_events = tx.journal.next_page(number - 1, 1)
+        every = chain.from_iterable(chain([next_events], archived_events(archives[:1], names)))
+        return next((to_microseconds(event.time) for event in every if event.seq == number), None)
+
+    return store.read(work)
+
+
+def _time_in(making: Path, number: int) -> int | None:
+    found = entry(making, number)
+    return None if found is None else found[1]
 
 
 def _refuse_used(tx: Transaction, replace: bool) -> None:
