@@ -126,7 +126,7 @@ def test_numbers_that_json_does_not_have_are_refused(shape: str, name: str) -> N
     assert why(shape.format(name)) == f"{name} is not a JSON number"
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), {"a": [float("-inf")]}, {1, 2}, b"x", object()])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {"a": [float("-inf")]}, {b"x"}, b"x", object()])
 def test_what_json_cannot_say_is_not_written(value: object) -> None:
     with pytest.raises(JsonMalformed):
         json_text(value)

@@ -8,6 +8,7 @@ done is written down, and its hash tells whether two runs were the same.
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import threading
 from collections.abc import Iterator
@@ -45,7 +46,6 @@ from postroom.queues.leases import leasing
 from postroom.queues.leases.leased import LeasedMessage
 from postroom.room import Postroom
 from postroom.store.files import guard
-from postroom.store.kernel import policies
 from postroom.store.kernel.base import Lines, Waiter
 from postroom.store.sqlite.store import SqliteStore
 
@@ -524,7 +524,7 @@ def _simulated(world: World) -> Iterator[None]:
         patch.setattr(sending, "monotonic", world.seconds)
         patch.setattr(receiving, "monotonic", world.seconds)
         patch.setattr(leasing, "monotonic", world.seconds)
-        patch.setattr(policies, "randbelow", lambda _: 0)
+        patch.setattr(secrets, "randbelow", lambda _: 0)
         patch.setattr(guard, "BUSY_SECONDS", 0)  # who has the turn of the writers may be one that sleeps
         yield
 

@@ -169,6 +169,7 @@ def test_what_stays_and_what_is_blocked_is_told_to_clients(served: Served) -> No
 
 
 def test_a_right_of_no_object_is_one_of_everything(here: Served) -> None:
+    here.room.flows.add_principal("ben", "secret")
     with here.client() as client:
-        answer = client.get("/why-not", params={"principal": "nobody", "verb": "send"})
+        answer = client.get("/why-not", params={"principal": "ben", "verb": "send"})
     assert (answer.status_code, answer.json()["object"], answer.json()["is_allowed"]) == (200, "*", False)

@@ -272,7 +272,9 @@ def test_a_way_back_stays_until_something_else_is_done(office: Served, clerk: Br
     later = clerk.get("/you")
     assert way_back(later) == "Take it back"
     assert "data-focus" not in later.text.split('class="notice"')[1].split(">")[0], "it takes the focus once"
-    assert way_back(clerk.get("/you", **{"postroom-live": "1"})) is None, "a part of a page has no notice"
+    live = clerk.get("/you", **{"postroom-live": "1"})
+    assert way_back(live) == "Take it back", "an open page asks whether there is still a way back"
+    assert "data-focus" not in live.text.split('class="notice"')[1].split(">")[0]
     other = browser(office.url)
     other.sign_in("clerk")
     assert way_back(other.get("/you")) is None, "it is of one session"

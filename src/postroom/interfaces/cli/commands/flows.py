@@ -10,7 +10,6 @@ from postroom.errors import ArgumentInvalid, FileUnreadable
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.commands import receiving
 from postroom.interfaces.cli.context import Commands, argument, new_password, opened, option, password_source, settings
-from postroom.interfaces.opening import is_served
 from postroom.model.paths import why_unread
 
 if TYPE_CHECKING:
@@ -322,6 +321,8 @@ def principal_remove(
 
 def _client(it: Postroom, name: str, broker: str | None) -> Client:
     """The client of a command; a registered name needs its password, or a server the token of its user."""
+    from postroom.interfaces.opening import is_served
+
     if is_served(it.url):
         return it.client(name, broker=broker)
     password = password_source(f"password of {name}")() if name in it.flows.principals() else None

@@ -12,7 +12,6 @@ from postroom.errors import ArgumentInvalid, QueueHeld
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.commands.consumers import receive_leased
 from postroom.interfaces.cli.context import OptionalQueueArgument, WhereOption, opened, option, settings
-from postroom.interfaces.opening import is_served
 from postroom.limits import FOLLOW_SECONDS
 from postroom.model.digits import digits_json
 
@@ -82,6 +81,8 @@ def receive(
         raise ArgumentInvalid(argument="--count", why="it goes with --lease")
     if follow and area is not None:
         raise ArgumentInvalid(argument="--area", why="it does not go with --follow")
+    from postroom.interfaces.opening import is_served
+
     with opened() as it:
         if follow:
             _follow(it, queue or [], wait, where)

@@ -280,7 +280,9 @@ def show(
         output.say(filled)
         return
     if message.corrupt:
-        output.say(f"key: {message.key}\nqueue: {message.queue}")
+        from postroom.model.place import place_of
+
+        output.say(f"key: {message.key}\nqueue: {place_of(message.queue)}")
         output.note(output.damaged(message.key))
         return
     shape = message.as_dict()
