@@ -507,34 +507,6 @@ def test_workers_whose_task_is_cancelled_finish_what_was_begun(q: Postroom) -> N
     assert 0 < count.processed < 5
 
 
-def test_workers_whose_task_was_cancelled_have_ended_when_it_has(q: Postroom) -> None:
-    q.send_many("q", ["x"] * 30)
-
-    async def work(room: AsyncRoom) -> None:
-        begun, ended = [0], [0]
-
-        @room.worker("q", concurrency=5)
-        async def handle(message: AsyncLeasedMessage) -> None:
-            begun[0] += 1
-            await asyncio.sleep(0.3)
-            ended[0] += 1
-
-        running = asyncio.create_task(room.consumers.run())
-        while begun[0] < 5:
-            await asyncio.sleep(0.01)
-        for _ in range(3):
-            running.cancel()
-            await asyncio.sleep(0.02)
-        with pytest.raises(asyncio.CancelledError):
-            await running
-        assert begun == ended
-        (left,) = (await room.count("q")).queues
-        assert (left.leased, left.processed) == (0, ended[0])
-        assert left.processed < 30
-
-    within(q, work)
-
-
 def test_a_loop_that_ends_gives_back_what_its_workers_had(q: Postroom) -> None:
     q.consumers.set_policy("q", attempts=1)
     q.send_many("q", ["x"] * 3)

@@ -272,12 +272,16 @@ class AsyncConsumers(Part):
 
         Coroutine functions are awaited in the loop of this room, so that they can use it; other functions are called in
         threads. A parameter whose type is ``AsyncRoom`` gets this room, an ``AsyncLeasedMessage`` the message. If its
-        task is cancelled, the workers lease nothing more, and it ends when running calls have ended.
+        task is cancelled, the workers finish running calls and lease nothing more.
         """
         threads, rooms = self._threads, tuple(room() for room in self._rooms)
         faces = ((AsyncLeasedMessage, partial(AsyncLeasedMessage, self._ends)),)
         pool = self._here._pool(workers, Surroundings(rooms, faces, threads.awaited, threads.loop.is_closed))
-        return await threads.run(partial(self._here._run, pool, until_idle, report), apart=True, stop=pool.stop)
+        try:
+            return await threads.run(partial(self._here._run, pool, until_idle, report), apart=True)
+        except asyncio.CancelledError:
+            pool.stop()
+            raise
 
     async def drain(self, workers: Workers | None = None) -> Progress:
         """Run workers of this room, or these, until the queues are empty; for tests."""

@@ -36,28 +36,17 @@ class Threads:
         self._closed = False
         self.closing: list[WeakMethod[Callable[[], object]]] = []  # what ends with them
 
-    async def run(
-        self,
-        work: Callable[[], T],
-        undo: Callable[[T], object] | None = None,
-        *,
-        apart: bool = False,
-        stop: Callable[[], object] | None = None,
-    ) -> T:
+    async def run(self, work: Callable[[], T], undo: Callable[[T], object] | None = None, *, apart: bool = False) -> T:
         """Returns the result of ``work``; if the caller is cancelled, passes it to ``undo``. With ``apart``, for work
-        that may take long, it runs in a thread of its own. With ``stop``, a cancelled caller calls that and waits until
-        the work has ended."""
+        that may take long, it runs in a thread of its own."""
         self.check_use()
         job: Future[T] = self._start(partial(copy_context().run, work), apart)
         done: asyncio.Future[None] = self.loop.create_future()
         job.add_done_callback(lambda _: self.tell(_settle, done))
         try:
-            await (done if stop is None else asyncio.shield(done))
+            await done
         except asyncio.CancelledError:
-            if stop is not None:
-                stop()
-                await _ended(done)
-            elif not job.cancel() and undo is not None:
+            if not job.cancel() and undo is not None:
                 job.add_done_callback(partial(self._undo, undo))
             raise
         return job.result()
