@@ -25,6 +25,7 @@ def here(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     with postroom.open(sqlite_url) as room, serving(room) as found:
         room.queues.create("q")
         monkeypatch.setattr(suite, "TASKS", 24)
+        monkeypatch.setattr(suite, "PAUSE", 0.002)
         monkeypatch.setattr(suite, "within", lambda _, work: within(found, work))
         yield found
 
