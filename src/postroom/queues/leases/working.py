@@ -161,18 +161,18 @@ class Pool:
     def run(self, *, until_idle: bool = False, report: Callable[[Progress], None] | None = None) -> Progress:
         """Work until stopped; with ``until_idle`` until no queue of theirs has anything to deliver now."""
         check_workers(self._workers, self._around)
+        if until_idle:
+            self._tick()
+        self._work(until_idle, report)
+        while until_idle and not self._stop.is_set() and self._tick():  # a schedule was due meanwhile
+            self._work(until_idle, report)
+        return self.progress
+
+    def _work(self, until_idle: bool, report: Callable[[Progress], None] | None) -> None:
         lanes = [
             _Lane(worker, self._leasing, self._keeper, self.progress, self._stop, self._around)
             for worker in self._workers
         ]
-        if until_idle:
-            self._tick()
-        self._work(lanes, until_idle, report)
-        while until_idle and not self._stop.is_set() and self._tick():  # a schedule was due meanwhile
-            self._work(lanes, until_idle, report)
-        return self.progress
-
-    def _work(self, lanes: list[_Lane], until_idle: bool, report: Callable[[Progress], None] | None) -> None:
         idleness = Idleness(len(lanes)) if until_idle else None
         threads = [
             threading.Thread(target=lane.run, args=(idleness,), name=f"worker {n}") for n, lane in enumerate(lanes)
