@@ -17,7 +17,7 @@ import pytest
 
 import postroom
 from postroom.aio import AsyncLeasedMessage, AsyncRoom
-from postroom.errors import ArgumentInvalid
+from postroom.errors import ArgumentInvalid, StoreStopped
 from postroom.limits import WORKER_ATTEMPTS_AT_ONCE, WORKER_BACKOFF_SECONDS_MAX
 from postroom.model.body import Format
 from postroom.model.moment import to_microseconds
@@ -218,6 +218,18 @@ def test_an_interrupted_program_ends_what_it_had_begun_before_it_is_told(q: Post
         program.send_signal(signal.SIGINT)
         assert (begun, program.stdout.read()) == (["begun\n"] * 2, "0 2\n")
     sound(q)
+
+
+def test_a_store_that_is_gone_ends_its_workers_at_once(q: Postroom) -> None:
+    @q.worker("q")
+    def handle(message: LeasedMessage) -> None:
+        q.store._stop("the disk is gone")
+
+    q.send("q", "x")
+    begun = monotonic()
+    with pytest.raises(StoreStopped, match="the disk is gone"):
+        q.drain()
+    assert monotonic() - begun < 20
 
 
 PROGRAM = """

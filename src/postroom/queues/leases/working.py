@@ -304,15 +304,17 @@ class _Lane:
         with self._changed:
             ended, self._ended = self._ended, []
         good = [message for message, failure in ended if failure is None and not message.ended]
-        for message, failure in ended:
-            if failure is not None and not message.ended:
-                with self._counting_lost():
-                    self._fail(message, failure)
-        self._done(good)
-        self._progress.add(done=sum(failure is None and message.ended for message, failure in ended))
-        with self._changed:
-            self._running -= len(ended)
-            self._progress.add(running=-len(ended))
+        try:
+            for message, failure in ended:
+                if failure is not None and not message.ended:
+                    with self._counting_lost():
+                        self._fail(message, failure)
+            self._done(good)
+            self._progress.add(done=sum(failure is None and message.ended for message, failure in ended))
+        finally:  # a store that is gone ends the worker, which waits for calls that still run
+            with self._changed:
+                self._running -= len(ended)
+                self._progress.add(running=-len(ended))
         return len(ended)
 
     def _done(self, messages: list[LeasedMessage]) -> None:

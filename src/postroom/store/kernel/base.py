@@ -27,6 +27,7 @@ from postroom.errors import (
 from postroom.limits import BUSY_SECONDS, CONFLICT_RETRIES_MAX
 from postroom.model.message import Draft, Message, Stored
 from postroom.model.progress import OnProgress
+from postroom.store.kernel import interrupts
 from postroom.store.kernel.queues import MEND
 from postroom.store.kernel.session import Session
 from postroom.store.kernel.transaction import Transaction
@@ -111,6 +112,7 @@ class Store(ABC):
         self._mutex = threading.RLock()
         self._process = os.getpid()
         self._unusable: Callable[[], PostroomError] | None = None  # why no call may come in now
+        self._defers = False  # whether the call that is in defers interrupts
         _open_stores.add(self)
 
     # --- for everyone above ---
@@ -138,7 +140,7 @@ class Store(ABC):
             self._transaction.journal.actor = self.actor
             self._transaction.counts.clear()
             self._begin_reading()
-            result = work(self._transaction)
+            result = self._interruptibly(work)
             self._check_reading()
             return result
         except Exception as error:
@@ -147,6 +149,16 @@ class Store(ABC):
             self._raise_ours(error)
         finally:
             self._rollback()
+
+    def _interruptibly(self, work: Callable[[Transaction], T]) -> T:
+        """Reads may take long, and leave nothing half done but a transaction."""
+        if not self._defers:
+            return work(self._transaction)
+        try:
+            interrupts.allow()
+            return work(self._transaction)
+        finally:
+            interrupts.defer()
 
     @contextmanager
     def acting(self, actor: str) -> Iterator[None]:
@@ -364,11 +376,17 @@ class Store(ABC):
     def _enter(self) -> None:
         if self._unusable is not None:
             raise self._unusable()
+        self._defers = interrupts.defer()
         self._unusable = RoomReentered
 
     def _leave(self) -> None:
         if self._unusable is RoomReentered:
             self._unusable = None
+        if self._defers:
+            self._defers = False
+            if interrupts.forced():
+                self._stop("a call was interrupted twice, and cut off")
+            interrupts.allow()
 
     def _stop(self, why: str) -> None:
         self._unusable = partial(StoreStopped, why=why)

@@ -19,6 +19,7 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import ExecStatus, TransactionStatus
 
 from postroom import faults
 from postroom.errors import (
@@ -36,6 +37,7 @@ from postroom.model.message import Draft, Message
 from postroom.model.moment import Clock, system_clock
 from postroom.model.progress import OnProgress
 from postroom.store.kernel.base import Conflict, Lent, Lines, Receipt, Waiter
+from postroom.store.kernel.interrupts import deferring
 from postroom.store.kernel.session import Row
 from postroom.store.kernel.transaction import Transaction
 from postroom.store.migrations import MIGRATIONS, for_postgres
@@ -50,6 +52,8 @@ _ROOM_EXISTS = "SELECT to_regclass('postroom_schema') IS NOT NULL"
 _NOW: LiteralString = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 _CREATE_SCHEMA = "CREATE TABLE IF NOT EXISTS postroom_schema (version BIGINT PRIMARY KEY)"
 _ADD_VERSION = "INSERT INTO postroom_schema (version) VALUES (%s)"
+_ROLLBACKS_MAX = 3  # the cancellation of a statement may hit its rollback
+_COPYING = (ExecStatus.COPY_IN, ExecStatus.COPY_OUT, ExecStatus.COPY_BOTH)
 _BACKEND = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
 _SETTINGS: LiteralString = f"""
 SET lock_timeout = '10s'; SET {IDLE} = '8s';
@@ -181,6 +185,7 @@ class PostgresStore(PostgresExpress):
     # Threads that share this store take turns, but for what has a lane: a commit waits for the disk, and others may go
     # along with it.
 
+    @deferring
     def send_one(self, queue: int, draft: Draft, receipt: Receipt | None = None) -> int | None:
         if self._mutex.acquire(blocking=False):
             try:
@@ -190,10 +195,12 @@ class PostgresStore(PostgresExpress):
         with self._lane() as lane:
             return PostgresExpress.send_one(lane, queue, draft, receipt)
 
+    @deferring
     def send_some(self, queue: int, drafts: Sequence[Draft]) -> Sequence[int] | None:
         with self._lane() as lane:
             return PostgresExpress.send_some(lane, queue, drafts)
 
+    @deferring
     def receive_one(self, queue: int) -> Message | None:
         if self._mutex.acquire(blocking=False):
             try:
@@ -203,22 +210,27 @@ class PostgresStore(PostgresExpress):
         with self._lane() as lane:
             return PostgresExpress.receive_one(lane, queue)
 
+    @deferring
     def lease_one(self, queue: int, owner: str, microseconds: int) -> Lent | None:
         with self._lane() as lane:
             return PostgresExpress.lease_one(lane, queue, owner, microseconds)
 
+    @deferring
     def lease_some(self, queue: int, owner: str, microseconds: int, most: int) -> list[Lent] | None:
         with self._lane() as lane:
             return PostgresExpress.lease_some(lane, queue, owner, microseconds, most)
 
+    @deferring
     def done_one(self, fence: int) -> bool:
         with self._lane() as lane:
             return PostgresExpress.done_one(lane, fence)
 
+    @deferring
     def turn_one(self, fence: int, queue: int, owner: str, microseconds: int) -> tuple[bool, Lent | None]:
         with self._lane() as lane:
             return PostgresExpress.turn_one(lane, fence, queue, owner, microseconds)
 
+    @deferring
     def done_some(self, fences: Sequence[int]) -> bool:
         with self._lane() as lane:
             return PostgresExpress.done_some(lane, fences)
@@ -264,11 +276,16 @@ class PostgresStore(PostgresExpress):
         self.session.connection.execute("COMMIT")
 
     def _rollback(self) -> None:
-        if not self.session.connection.closed:
+        connection = self.session.connection
+        for _ in range(_ROLLBACKS_MAX):
+            if connection.closed:
+                break
             with contextlib.suppress(psycopg.Error):  # the error that brought us here is the one to tell
-                self.session.connection.execute("ROLLBACK")
-        else:
-            self._stop("the connection to the database is gone")
+                _end_statement(connection)
+                connection.execute("ROLLBACK")
+            if connection.info.transaction_status == TransactionStatus.IDLE:
+                return
+        self._stop("the connection to the database is gone")
 
     def _translated(self, error: BaseException) -> BaseException:
         return _ours(error)
@@ -304,6 +321,16 @@ class PostgresStore(PostgresExpress):
         execute(_WAKE_ALL if lines is None else _WAKE_OTHERS)
         for queue, count in (lines or {}).items():
             execute(_WAKE_LINE, (queue, count))
+
+
+def _end_statement(connection: psycopg.Connection[Row]) -> None:
+    """Cancel a statement whose result nobody has fetched, because the program was interrupted."""
+    if connection.info.transaction_status == TransactionStatus.ACTIVE:
+        connection.cancel_safe()
+        while (result := connection.pgconn.get_result()) is not None:
+            if result.status in _COPYING:  # there is no end to it
+                connection.close()
+                return
 
 
 def _begin_waiting(connection: psycopg.Connection[Row], line: int | None) -> None:

@@ -23,6 +23,7 @@ from postroom.model.message import Draft, Message, Stored, message_hash
 from postroom.model.moment import in_microseconds
 from postroom.store.kernel.base import Conflict, Lent, Receipt, Sending, Store
 from postroom.store.kernel.deliveries import BY_DUE, BY_EXPIRY, BY_URGENCY, REMOVE, addition
+from postroom.store.kernel.interrupts import deferring
 from postroom.store.kernel.journal import APPEND, line_digest, put_digest
 from postroom.store.kernel.message_rows import (
     INSERT,
@@ -133,6 +134,7 @@ class ExpressLane(Store):
     def _take_turn(self, label: str) -> None:
         """Wait for the turn of the writers."""
 
+    @deferring
     def send_one(self, queue: int, draft: Draft, receipt: Receipt | None = None) -> int | None:
         if receipt is None and not self._waiting and self._mutex.acquire(blocking=False):
             try:
