@@ -1,5 +1,18 @@
-"""``python -m postroom`` is the command line."""
+"""The command line: ``postroom``, or ``python -m postroom``."""
 
-from postroom.interfaces.cli.main import main
+from __future__ import annotations
 
-main()
+import signal
+
+
+def main() -> None:
+    """Run one command. While its modules load, Ctrl-C ends it at once and without a traceback."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from postroom.interfaces.cli.main import main as run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

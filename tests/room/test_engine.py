@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -94,3 +96,25 @@ def test_a_sweep_removes_what_it_said(small: Postroom) -> None:
     did = small.engine.sweep_by_kind()
     assert {kind: did[kind] for kind in would} == would
     assert small.engine.sweep() == 0
+
+
+INTERRUPTED = """
+import builtins, signal, sys, postroom
+room = postroom.open(sys.argv[1])
+signal.signal(signal.SIGTERM, lambda *_: room.engine.stop())
+real = builtins.__import__
+def importing(name, *rest):
+    if name == "postroom.flows.clients":  # in the midst of the module that asks for it
+        builtins.__import__ = real
+        signal.raise_signal(signal.SIGTERM)
+    return real(name, *rest)
+builtins.__import__ = importing
+room.engine.run()
+print("stopped", builtins.__import__ is real)
+"""
+
+
+def test_a_signal_stops_an_engine_that_is_being_made(url: str) -> None:
+    postroom.open(url).close()
+    out = subprocess.run([sys.executable, "-c", INTERRUPTED, url], capture_output=True, text=True, timeout=120)
+    assert (out.stdout, out.returncode) == ("stopped True\n", 0), out.stderr

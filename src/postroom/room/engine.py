@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
@@ -132,8 +133,10 @@ class RoomEngine(RoomPart):
         made = vars(self._parts)
         if "senders" in made:
             self._parts.senders.stop()
-        if "runner" in made or "senders" not in made:  # an engine that is being made is waited for
+        if "runner" in made:
             self._parts.runner.stop()
+        elif "senders" not in made:  # it is being made, perhaps by this thread, which a signal has interrupted
+            threading.Thread(target=lambda: self._parts.runner.stop(), name="postroom-stop", daemon=True).start()
 
     def sweep(self) -> int:
         """Delete messages and records that are no longer needed; returns how many.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -242,3 +243,14 @@ def test_commands_are_only_listed_if_no_word_names_one(words: str, listed: bool)
     functions = [command.callback for command in main._for(words.split()).registered_commands]
     assert [each is main._listed for each in functions] == [listed] * len(functions)
     assert len(functions) > 50 if listed else functions
+
+
+def test_ctrl_c_while_modules_load_ends_a_command_without_a_traceback() -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "postroom", "count"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as program:
+        assert program.stderr is not None
+        told = next(line for line in program.stderr if "typer._click" in line)
+        program.send_signal(signal.SIGINT)
+        told += program.stderr.read()
+    assert program.returncode == -signal.SIGINT
+    assert "Traceback" not in told

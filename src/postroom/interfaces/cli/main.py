@@ -6,6 +6,7 @@ import atexit
 import gc
 import io
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -194,7 +195,10 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")  # a narrow terminal must not cost anyone a message
     try:
         try:
-            _for(sys.argv[1:])()
+            app = _for(sys.argv[1:])
+            if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as ``postroom.__main__`` leaves it
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+            app()
         finally:
             if sys.stdout is not None:
                 sys.stdout.flush()  # here, where a failure can still be told
