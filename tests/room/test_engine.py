@@ -103,11 +103,11 @@ import builtins, signal, sys, postroom
 room = postroom.open(sys.argv[1])
 signal.signal(signal.SIGTERM, lambda *_: room.engine.stop())
 real = builtins.__import__
-def importing(name, *rest):
+def importing(name, *rest, **named):
     if name == "postroom.flows.clients":  # in the midst of the module that asks for it
         builtins.__import__ = real
         signal.raise_signal(signal.SIGTERM)
-    return real(name, *rest)
+    return real(name, *rest, **named)
 builtins.__import__ = importing
 room.engine.run()
 print("stopped", builtins.__import__ is real)

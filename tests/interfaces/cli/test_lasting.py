@@ -259,3 +259,52 @@ def test_it_waits_longer_and_longer(postgres_url: str, monkeypatch: pytest.Monke
 
     assert it.run(work) == 0
     assert waited == [0.5, 1.0, 1.5, 1.5]
+
+
+def test_a_stop_is_not_lost_on_work_that_is_about_to_begin(tmp_path: Path) -> None:
+    stopped, about_to_begin = threading.Event(), threading.Event()
+    running = threading.Event()
+
+    def end(_: Postroom) -> None:
+        if running.is_set():  # before, there is nothing to stop, as with workers that are not running yet
+            stopped.set()
+
+    lasts = Lasting(lambda: postroom.open(tmp_path / "room.db"), end)
+
+    def work(_: Postroom) -> str:
+        about_to_begin.set()
+        sleep(0.5)
+        running.set()
+        return "stopped" if stopped.wait(20) else "the stop was lost"
+
+    outcome: list[str | None] = []
+    thread = threading.Thread(target=lambda: outcome.append(lasts.run(work)))
+    thread.start()
+    assert about_to_begin.wait(20)
+    lasts.finish()
+    thread.join(30)
+    assert outcome == ["stopped"]
+
+
+def test_a_signal_that_comes_while_workers_are_loaded_stops_them(tmp_path: Path) -> None:
+    """It comes in the midst of the module that the stop needs."""
+    with postroom.open(tmp_path / "room.db") as room:
+        room.queues.create("orders")
+    (tmp_path / "app.py").write_text(WORKERS)
+    script = """
+import builtins, signal, sys
+real = builtins.__import__
+def importing(name, *rest, **named):
+    if name == "postroom.queues.relocating" and signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        builtins.__import__ = real
+        signal.raise_signal(signal.SIGINT)
+    return real(name, *rest, **named)
+builtins.__import__ = importing
+sys.argv[1:] = ["--room", "room.db", "work", "app:workers"]
+from postroom.interfaces.cli.main import main
+main()
+"""
+    command = [sys.executable, "-c", script]
+    out = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert out.returncode == 0, out.stderr
+    assert "Traceback" not in out.stderr

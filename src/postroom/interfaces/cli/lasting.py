@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from postroom.errors import PostroomError, StoreUnavailable
 from postroom.interfaces.cli import output
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from postroom.room import Postroom
 
 T = TypeVar("T")
+_LOOK_SECONDS: Final = 0.2
 
 
 class Lasting:
@@ -33,10 +34,17 @@ class Lasting:
         self._end = end
         self._once = once
         self._ended = threading.Event()
+        self._over = threading.Event()
         self._room: Postroom | None = None
 
     def run(self, work: Callable[[Postroom], T]) -> T | None:
         """Run ``work`` with the room until it ends; None if stopped while the database was down."""
+        try:
+            return self._run(work)
+        finally:
+            self._over.set()
+
+    def _run(self, work: Callable[[Postroom], T]) -> T | None:
         room: Postroom | None = self._open()
         while room is not None:
             with room:
@@ -58,6 +66,12 @@ class Lasting:
         if self._room is not None and self._end is not None:
             self._end(self._room)
 
+    def finish(self) -> None:
+        """Stop, also work that is just about to begin, and wait until it has ended."""
+        self.stop()
+        while not self._over.wait(_LOOK_SECONDS):
+            self.stop()
+
     def _opened_again(self) -> Postroom | None:
         pause = REOPEN_SECONDS
         while not self._ended.wait(pause):
@@ -75,11 +89,17 @@ def stop_on_signals(stop: Callable[[], None], what: str) -> None:
     """On SIGTERM and Ctrl-C, call ``stop``, which finishes ``what`` first."""
 
     def stopping(*_: object) -> None:
-        stop()
+        by_signal(stop)
         output.note(f"stopping after the current {what}")
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stopping)
+
+
+def by_signal(stop: Callable[[], None]) -> None:
+    """Call ``stop`` from a signal handler. The signal may have come in the midst of loading or making what it needs, so
+    another thread waits for that."""
+    threading.Thread(target=stop, name="postroom-stop", daemon=True).start()
 
 
 def _is_away(room: Postroom) -> bool:

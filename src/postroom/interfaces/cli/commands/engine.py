@@ -64,7 +64,7 @@ def run(
     lasting = Lasting(opened, lambda it: it.stop(), once=until_idle)
 
     def work(it: Postroom) -> Totals:
-        stop_on_signals(lasting.stop, "work")
+        stop_on_signals(lasting.finish, "work")
         if not settings.json and sys.stderr.isatty():
             output.note("running; Ctrl-C stops")
         if senders:

@@ -161,5 +161,5 @@ def _engine(url: str, wanted: bool, master: str, conf: dict[str, str]) -> Iterat
     try:
         yield
     finally:
-        lasting.stop()
+        lasting.finish()
         thread.join()

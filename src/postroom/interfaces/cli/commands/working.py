@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from postroom.errors import ArgumentInvalid, PostroomError
 from postroom.interfaces.cli import output
 from postroom.interfaces.cli.context import argument, opened, option
-from postroom.interfaces.cli.lasting import Lasting
+from postroom.interfaces.cli.lasting import Lasting, by_signal
 
 if TYPE_CHECKING:
     from postroom.queues.leases.working import Progress
@@ -88,7 +88,7 @@ class _Signals:
             threading.Thread(target=self._try, name="postroom-reload", daemon=True).start()
         else:
             self._to_end = True
-            self._lasting.stop()
+            by_signal(self._lasting.finish)
 
     def _try(self) -> None:
         """Load the module in another process first: a broken one must not end the worker."""
@@ -98,7 +98,7 @@ class _Signals:
         )
         if tried.returncode == 0:
             self._is_sound = True
-            self._lasting.stop()
+            by_signal(self._lasting.finish)
             return
         told = tried.stderr.strip().splitlines() or [f"it ended with {tried.returncode}"]
         output.note(f"postroom: {told[-1]}; going on with {self._app} as it was")
