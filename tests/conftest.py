@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Makes one more room on PostgreSQL.
 Urls = Callable[[], str]
+#: Makes so many more rooms on a store.
+Rooms = Callable[[str, int], list[str]]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so shells start what runs in the background, and its children
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -115,6 +117,20 @@ def _sqlite_room(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def sqlite_url(tmp_path: Path, _sqlite_room: Path) -> str:
     """A room of its own for one test."""
     return str(shutil.copy(_sqlite_room, tmp_path / "room.db"))
+
+
+@pytest.fixture
+def rooms(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, _sqlite_room: Path) -> Rooms:
+    """Rooms on either store, as many as a test wants, with nothing in them."""
+
+    def some(store: str, many: int) -> list[str]:
+        if store == "sqlite":
+            folder = tmp_path_factory.mktemp("rooms")
+            return [str(shutil.copy(_sqlite_room, folder / f"{number}.db")) for number in range(many)]
+        one: Urls = request.getfixturevalue("urls")
+        return [one() for _ in range(many)]
+
+    return some
 
 
 @pytest.fixture

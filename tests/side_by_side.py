@@ -28,21 +28,24 @@ from time import monotonic
 import psutil
 
 ROOT = Path(__file__).parents[1]
-#: The longest first, so that all lanes end at about the same time. ``REST`` stands for what is named nowhere.
+#: The longest first, so that all lanes end at about the same time. ``REST`` stands for what is named nowhere. Where few
+#: tests of a folder need a Spark session, they are in a part that has one.
 REST = ("the rest",)
+SPARK_IN_FAULTS = tuple(f"tests/faults/test_kill_{name}.py" for name in ("engine", "flows", "streams"))
+SPARK_IN_COMMANDS = tuple(f"tests/interfaces/cli/commands/test_{name}.py" for name in ("procedures", "queries"))
 PARTS = (
     ("tests/docs",),
-    ("tests/stations",),
     ("tests/flows", "tests/examples"),
-    ("tests/faults",),
+    ("tests/stations", *SPARK_IN_COMMANDS),
+    ("tests/engine", "tests/conformance", *SPARK_IN_FAULTS),
     ("tests/spheres", "tests/store"),
-    ("tests/engine", "tests/conformance"),
-    ("tests/rules", "tests/oracle", "tests/spheres/test_rules.py"),  # no other test of spheres has a Spark session
+    ("tests/faults",),
     ("tests/gateways", "tests/queues", "tests/aio"),
+    ("tests/rules", "tests/oracle", "tests/spheres/test_rules.py"),
     ("tests/interfaces",),
     REST,
-    ("tests/docs/test_tour.py",),
     ("tests/interfaces/http",),
+    ("tests/docs/test_tour.py",),
     ("tests/interfaces/web",),
     ("tests/house", "tests/simulation"),
 )

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
-import psycopg
 import pytest
+from tests.conftest import Rooms
 from tests.faults import forked, workload
 
 import postroom
@@ -175,18 +175,6 @@ def check_counts(room: Postroom) -> None:
         assert count.processed == len(room.queues.history(count.queue).messages)
 
 
-def urls_of(kind: str, many: int, tmp_path: Path, server: str) -> list[str]:
-    if kind == "sqlite":
-        return [str(tmp_path / f"room{number}.db") for number in range(many)]
-    found = []
-    with psycopg.connect(server, autocommit=True) as connection:
-        for number in range(many):
-            schema = f"kill_{tmp_path.name}_{number}".replace("-", "_").lower()
-            connection.execute(psycopg.sql.SQL("CREATE SCHEMA {}").format(psycopg.sql.Identifier(schema)))
-            found.append(f"{server}&options=-csearch_path%3D{schema}")
-    return found
-
-
 RUNS = list(product(["sqlite", "postgres"], ["kill", "raise"]))
 #: All points take minutes in each kind of run. The four kinds have every second point once between them.
 SOME = [pytest.param(*run, WORK_POINTS[2 * first :: 8], id="-".join(run)) for first, run in enumerate(RUNS)]
@@ -195,9 +183,9 @@ ALL = [pytest.param(*run, WORK_POINTS, id="-".join([*run, "all"]), marks=pytest.
 
 @pytest.mark.parametrize(("kind", "action", "points"), [*SOME, *ALL])
 def test_at_every_fault_point_the_room_stays_whole(
-    kind: str, action: str, points: list[tuple[str, int]], tmp_path: Path, postgres_server: str
+    kind: str, action: str, points: list[tuple[str, int]], tmp_path: Path, rooms: Rooms
 ) -> None:
-    urls = urls_of(kind, len(points), tmp_path, postgres_server)
+    urls = rooms(kind, len(points))
 
     def one(number: int, point: str, nth: int) -> None:
         check(urls[number], run_workload(urls[number], tmp_path / str(number), point, action, nth))

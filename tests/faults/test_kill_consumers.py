@@ -8,13 +8,12 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from tests.conftest import Rooms
 from tests.faults import consumer_workload, forked
 
 import postroom
 from postroom import faults
 from postroom.room import Postroom
-
-from .test_kill import urls_of
 
 TIMES = {"hand-out": (1, 2, 5, 8, 10, 11), "done": (1, 2, 4), "fail": (1, 2, 3), "release": (1, 2), "relocate": (1, 2)}
 POINTS = [
@@ -88,9 +87,9 @@ ALL = [pytest.param(*run, POINTS, id="-".join([*run, "all"]), marks=pytest.mark.
 
 @pytest.mark.parametrize(("kind", "action", "points"), [*SOME, *ALL])
 def test_at_every_fault_point_leases_end_once(
-    kind: str, action: str, points: list[tuple[str, int]], tmp_path: Path, postgres_server: str
+    kind: str, action: str, points: list[tuple[str, int]], tmp_path: Path, rooms: Rooms
 ) -> None:
-    urls = urls_of(kind, len(points), tmp_path, postgres_server)
+    urls = rooms(kind, len(points))
 
     def one(number: int, point: str, nth: int) -> None:
         folder = tmp_path / str(number)

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.conftest import Rooms
 from tests.faults import counter_workload, forked
 
 from postroom import faults
@@ -78,9 +79,9 @@ ALL = [pytest.param(*run, POINTS, id="-".join([*run, "all"]), marks=pytest.mark.
 
 @pytest.mark.parametrize(("kinds", "action", "points"), [*SOME, *ALL])
 def test_at_every_fault_point_each_message_is_handed_over_once(
-    kinds: str, action: str, points: list[tuple[str, int]], tmp_path: Path, postgres_server: str
+    kinds: str, action: str, points: list[tuple[str, int]], tmp_path: Path, rooms: Rooms
 ) -> None:
-    urls = layout(kinds, len(points), tmp_path, postgres_server)
+    urls = layout(kinds, len(points), rooms)
 
     def one(number: int, point: str, nth: int) -> None:
         folder = tmp_path / str(number)

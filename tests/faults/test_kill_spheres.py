@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from tests.conftest import Rooms
 from tests.faults import forked
 from tests.faults.sphere_workload import CHECK, HEARTBEAT, ORDERS, Bank, engine, leave, own
 from tests.spheres.invariants import check as check_invariants
@@ -17,7 +18,7 @@ from postroom import faults
 from postroom.errors import EntityUnknown
 from postroom.room import Postroom
 
-from .test_kill import check_counts, urls_of
+from .test_kill import check_counts
 
 #: How often the owner's program passes each of them, more or less: the first, some between, and the last.
 OWNER = {
@@ -111,9 +112,9 @@ def runs(times: dict[str, tuple[int, ...]], every: int) -> list[object]:
 
 @pytest.mark.parametrize(("kind", "action", "some"), runs(OWNER, 8))
 def test_at_every_fault_point_of_an_owner_its_spheres_have_one_end(
-    kind: str, action: str, some: list[Point], tmp_path: Path, postgres_server: str
+    kind: str, action: str, some: list[Point], tmp_path: Path, rooms: Rooms
 ) -> None:
-    urls = urls_of(kind, len(some), tmp_path, postgres_server)
+    urls = rooms(kind, len(some))
 
     def one(number: int, point: str, nth: int) -> None:
         folder = tmp_path / str(number)
@@ -124,9 +125,9 @@ def test_at_every_fault_point_of_an_owner_its_spheres_have_one_end(
 
 @pytest.mark.parametrize(("kind", "action", "some"), runs(ENGINE, 4))
 def test_an_engine_that_dies_at_any_point_is_replaced_and_nothing_is_compensated_twice(
-    kind: str, action: str, some: list[Point], tmp_path: Path, postgres_server: str
+    kind: str, action: str, some: list[Point], tmp_path: Path, rooms: Rooms
 ) -> None:
-    urls = urls_of(kind, len(some), tmp_path, postgres_server)
+    urls = rooms(kind, len(some))
 
     def one(number: int, point: str, nth: int) -> None:
         folder = tmp_path / str(number)

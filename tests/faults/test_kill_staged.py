@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-import psycopg
 import pytest
+from tests.conftest import Rooms
 from tests.faults import forked, staged_workload
 
 import postroom
@@ -41,18 +41,6 @@ def run(url: str, folder: Path, point: str, action: str, nth: int) -> History:
     return history
 
 
-def rooms(kind: str, count: int, folder: Path, server: str) -> list[str]:
-    if kind == "sqlite":
-        return [str(folder / f"{number}.db") for number in range(count)]
-    urls = []
-    with psycopg.connect(server, autocommit=True) as connection:
-        for number in range(count):
-            schema = f"staged_{folder.name}_{number}"
-            connection.execute(psycopg.sql.SQL("CREATE SCHEMA {}").format(psycopg.sql.Identifier(schema)))
-            urls.append(f"{server}&options=-csearch_path%3D{schema}")
-    return urls
-
-
 RUNS = [(kind, action) for kind in ("sqlite", "postgres") for action in ("kill", "raise")]
 #: All points take a minute or two in each kind of run; between them the kinds have every one.
 SOME = [pytest.param(*run, POINTS[at::8], id="-".join(run)) for at, run in enumerate(RUNS)]
@@ -61,9 +49,9 @@ ALL = [pytest.param(*run, POINTS, id="-".join([*run, "all"]), marks=pytest.mark.
 
 @pytest.mark.parametrize(("kind", "action", "points"), [*SOME, *ALL])
 def test_at_every_fault_point_each_request_has_one_outcome(
-    kind: str, action: str, points: list[tuple[str, int]], tmp_path: Path, postgres_server: str
+    kind: str, action: str, points: list[tuple[str, int]], tmp_path: Path, rooms: Rooms
 ) -> None:
-    urls = rooms(kind, len(points), tmp_path, postgres_server)
+    urls = rooms(kind, len(points))
 
     def one(number: int, point: str, nth: int) -> None:
         history = run(urls[number], tmp_path / str(number), point, action, nth)

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.conftest import Rooms
 from tests.faults import forked, station_workload
 
 import postroom
@@ -22,7 +23,6 @@ from postroom.store.kernel.queues import LEAVING, MAILBOX, STATION, Queue
 from postroom.store.kernel.transaction import Transaction
 
 from .station_workload import HOMES, query
-from .test_kill import urls_of
 
 _LATER = ("create", "modify", "ship", "get", "arrive", "conclude", "query-open", "index")
 POINTS = [
@@ -120,12 +120,8 @@ def check_works(room: Postroom, after: dict[str, str]) -> None:
         assert [image.key for image in room.stations._station("bob").query("NOTE", To="bob")] == [key]
 
 
-def layout(kinds: str, many: int, tmp_path: Path, server: str) -> list[list[str]]:
-    columns = []
-    for place, kind in enumerate(kinds):
-        folder = tmp_path / f"{tmp_path.name}n{place}"
-        folder.mkdir()
-        columns.append(urls_of("sqlite" if kind == "s" else "postgres", many, folder, f"{server}"))
+def layout(kinds: str, many: int, rooms: Rooms) -> list[list[str]]:
+    columns = [rooms("sqlite" if kind == "s" else "postgres", many) for kind in kinds]
     return [list(urls) for urls in zip(*columns, strict=True)]
 
 
@@ -137,9 +133,9 @@ ALL = [pytest.param(*run, POINTS, id="-".join([*run, "all"]), marks=pytest.mark.
 
 @pytest.mark.parametrize(("kinds", "action", "points"), [*SOME, *ALL])
 def test_at_every_fault_point_each_message_is_in_one_place(
-    kinds: str, action: str, points: list[tuple[str, int]], tmp_path: Path, postgres_server: str
+    kinds: str, action: str, points: list[tuple[str, int]], tmp_path: Path, rooms: Rooms
 ) -> None:
-    urls = layout(LAYOUTS[kinds], len(points), tmp_path, postgres_server)
+    urls = layout(LAYOUTS[kinds], len(points), rooms)
 
     def one(number: int, point: str, nth: int) -> None:
         check(urls[number], run(urls[number], tmp_path / str(number), point, action, nth))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.conftest import Rooms
 
 import postroom
 from postroom import faults
@@ -41,36 +42,19 @@ procedure on at bob
 
 
 @pytest.fixture(params=["sss", "psp", "spp"])
-def urls(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
+def places(request: pytest.FixtureRequest, rooms: Rooms) -> list[str]:
     """The stores of the control node and two others, on SQLite or PostgreSQL."""
-    found = []
-    for number, kind in enumerate(request.param):
-        if kind == "s":
-            found.append(str(tmp_path / f"node{number}.db"))
-        else:
-            found.append(_schema(request, number))
-    return found
+    return [url for kind in request.param for url in rooms({"s": "sqlite", "p": "postgres"}[kind], 1)]
 
 
-def _schema(request: pytest.FixtureRequest, number: int) -> str:
-    import psycopg
-
-    server = str(request.getfixturevalue("postgres_server"))
-    name = f"procedures_{abs(hash(request.node.name)) % 10**9}_{number}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(psycopg.sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(psycopg.sql.Identifier(name)))
-        connection.execute(psycopg.sql.SQL("CREATE SCHEMA {}").format(psycopg.sql.Identifier(name)))
-    return f"{server}&options=-csearch_path%3D{name}"
-
-
-def spread(urls: list[str], folder: Path, procedures: str) -> Postroom:
+def spread(places: list[str], folder: Path, procedures: str) -> Postroom:
     """Ann is on one node, bob on another, cid on the control node."""
-    nodes = {"north": urls[1], "south": urls[2]}
-    return office(urls[0], folder, procedures, {"ann": "north", "bob": "south", "cid": "control"}, nodes)
+    nodes = {"north": places[1], "south": places[2]}
+    return office(places[0], folder, procedures, {"ann": "north", "bob": "south", "cid": "control"}, nodes)
 
 
-def test_a_chain_over_three_stores(urls: list[str], tmp_path: Path) -> None:
-    with spread(urls, tmp_path, CHAIN) as room:
+def test_a_chain_over_three_stores(places: list[str], tmp_path: Path) -> None:
+    with spread(places, tmp_path, CHAIN) as room:
         ann, bob, cid = (room.stations._station(name) for name in ("ann", "bob", "cid"))
         order = cid.create("ORDER", No=1)
         cid.ship(order, "ann")
@@ -92,8 +76,8 @@ def test_a_chain_over_three_stores(urls: list[str], tmp_path: Path) -> None:
         assert room.operations.lag() == 0
 
 
-def test_mail_that_is_gone_is_not_waited_for(urls: list[str], tmp_path: Path) -> None:
-    with spread(urls, tmp_path, JOIN) as room:
+def test_mail_that_is_gone_is_not_waited_for(places: list[str], tmp_path: Path) -> None:
+    with spread(places, tmp_path, JOIN) as room:
         ann, cid = room.stations._station("ann"), room.stations._station("cid")
         gone, stays = cid.create("ORDER", No=1), cid.create("ORDER", No=1)
         cid.ship([gone, stays], "ann")
@@ -105,9 +89,9 @@ def test_mail_that_is_gone_is_not_waited_for(urls: list[str], tmp_path: Path) ->
         assert (room.journal.locate(gone), room.journal.locate(stays)) == ("mailbox:cid", "mailbox:bob")
 
 
-def test_what_cannot_be_done_is_told_where_it_is(urls: list[str], tmp_path: Path) -> None:
+def test_what_cannot_be_done_is_told_where_it_is(places: list[str], tmp_path: Path) -> None:
     text = "procedure p at ann\n precondition a : ORDER\n destination d on a copy 0 ship ?a.Item\n"
-    with spread(urls, tmp_path, text) as room:
+    with spread(places, tmp_path, text) as room:
         ann = room.stations._station("ann")
         ann.create("ORDER", No=1, Item="nobody")
         late = ann.create("ORDER", No=2, Item="bob")
@@ -116,8 +100,8 @@ def test_what_cannot_be_done_is_told_where_it_is(urls: list[str], tmp_path: Path
         assert room.journal.locate(late) == "mailbox:bob"
 
 
-def test_an_engine_that_was_replaced_changes_nothing_at_a_node(urls: list[str], tmp_path: Path) -> None:
-    with spread(urls, tmp_path, JOIN) as room:
+def test_an_engine_that_was_replaced_changes_nothing_at_a_node(places: list[str], tmp_path: Path) -> None:
+    with spread(places, tmp_path, JOIN) as room:
         run(room)  # the node has seen a number
         store = room._parts.network.store("north")
 
@@ -129,9 +113,9 @@ def test_an_engine_that_was_replaced_changes_nothing_at_a_node(urls: list[str], 
             store.transact("send", lambda tx: tx.leases.follow("engine", 9_999))
 
 
-def test_a_node_that_does_not_answer_holds_up_no_other(urls: list[str], tmp_path: Path) -> None:
-    with spread(urls, tmp_path, CHAIN) as room:
-        file = Path(urls[1])
+def test_a_node_that_does_not_answer_holds_up_no_other(places: list[str], tmp_path: Path) -> None:
+    with spread(places, tmp_path, CHAIN) as room:
+        file = Path(places[1])
         if not file.exists():
             pytest.skip("a PostgreSQL that is gone is tested with the stores")
         room._parts.network._forget("north")
@@ -147,9 +131,11 @@ def test_a_node_that_does_not_answer_holds_up_no_other(urls: list[str], tmp_path
         run(room)
 
 
-def test_mail_that_a_crash_left_on_its_way_is_handled_in_the_run_that_finds_it(urls: list[str], tmp_path: Path) -> None:
+def test_mail_that_a_crash_left_on_its_way_is_handled_in_the_run_that_finds_it(
+    places: list[str], tmp_path: Path
+) -> None:
     text = "procedure p at cid\n precondition a : ORDER\n destination d on a copy 0 dossier seen\n"
-    with spread(urls, tmp_path, text + JOIN) as room:
+    with spread(places, tmp_path, text + JOIN) as room:
         ann, cid = room.stations._station("ann"), room.stations._station("cid")
         order = ann.create("ORDER", No=1)
         run(room)
@@ -166,14 +152,14 @@ def test_mail_that_a_crash_left_on_its_way_is_handled_in_the_run_that_finds_it(u
         assert room.operations.lag() == 0
 
 
-def test_global_queries_see_every_message_once_while_procedures_move_them(urls: list[str], tmp_path: Path) -> None:
+def test_global_queries_see_every_message_once_while_procedures_move_them(places: list[str], tmp_path: Path) -> None:
     around = "".join(
         f"procedure p_{a} at {a}\n precondition x : ORDER\n destination d on x copy 0 ship {b}\n"
         for a, b in (("ann", "bob"), ("bob", "cid"), ("cid", "ann"))
     )
     from tests.faults.station_workload import query  # reads every part in this process
 
-    with spread(urls, tmp_path, around) as room, postroom.open(urls[0]) as other:
+    with spread(places, tmp_path, around) as room, postroom.open(places[0]) as other:
         other._parts.interpreter.evaluate = evaluate_here
         keys = sorted(room.stations._station("ann").create_many("ORDER", [{"No": n} for n in range(20)]))
         seen: list[list[str]] = []
