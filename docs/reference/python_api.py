@@ -33,6 +33,11 @@ PARTS = (
     "stations",
 )
 
+#: What definitions and steps of the engine are made of; it may change. Users read what ``as_dict()`` says of it.
+INSIDE = (".definitions", ".forms.form", ".forms.drawing", ".steps.effects", ".steps.stage")
+
+_ATTRIBUTE = re.compile(r"^    ([a-z]\w*): ([^=#\n]*\S)(?: += .*?)?(?:  # (.*))?$", re.MULTILINE)
+
 INTRODUCTION = """\
 `import postroom` gives the names of this page; names that are not here may change. `postroom.open` gives a
 `Postroom`. Each capability is a part of it (`room.queues`, `room.spheres`, …). The common verbs can be called on the
@@ -82,12 +87,23 @@ def room_parts() -> list[type]:
 
 
 def answers() -> list[type]:
-    """The classes of what public methods answer with."""
+    """The classes of what public methods answer with, and of all that is in such an answer."""
     found: set[type] = set()
-    for kind in public_classes():
-        for _, member in members(kind):
-            found |= set(_classes(_answer(_function(member))))
+    left = public_classes()
+    while left:
+        kind = left.pop()
+        hints = [_answer(_function(member)) for _, member in members(kind)]
+        hints += [*_hints(kind).values(), *getattr(kind, "__orig_bases__", ())]
+        new = {each for hint in hints for each in _classes(hint) if not each.__module__.endswith(INSIDE)} - found
+        found |= new
+        left += new
     return sorted(found - set(room_parts()), key=lambda kind: (kind.__name__, kind.__module__))
+
+
+def _hints(kind: type) -> dict[str, Any]:
+    """The types of the public attributes of a class."""
+    hints = typing.get_type_hints(kind, localns=_checker_names(kind.__module__))
+    return {name: hint for name, hint in hints.items() if not name.startswith("_")}
 
 
 def members(kind: type) -> Iterator[tuple[str, Any]]:
@@ -188,6 +204,21 @@ def _fields(kind: type) -> Iterator[str]:
     for name in getattr(kind, "_fields", ()):
         given = kind.__annotations__[name]
         yield f"`{name}: {getattr(given, '__forward_arg__', None) or _annotation(given)}`"
+    if not dataclasses.is_dataclass(kind) and not hasattr(kind, "_fields"):
+        yield from _attributes(kind)
+
+
+def _attributes(kind: type) -> Iterator[str]:
+    """What a class says of its attributes: the type of each, and the comment behind it."""
+    for each in reversed(kind.__mro__):
+        if each.__module__.startswith("postroom"):
+            for name, given, said in _ATTRIBUTE.findall(_source(each)):
+                yield f"`{name}: {given}`" + (f". {said[0].upper()}{said[1:]}." if said else "")
+
+
+def _source(kind: type) -> str:
+    """The class before its first method."""
+    return re.split(r"^    (?:@|def )", inspect.getsource(kind), maxsplit=1, flags=re.MULTILINE)[0]
 
 
 def _properties(kind: type) -> Iterator[str]:

@@ -227,9 +227,9 @@ class RoomQueues(RoomPart):
         ``message_count`` and ``digest`` are those of the file up to the end of these messages. Returns how many were
         sent: none, if that part was sent before.
         """
-        from postroom.exchange.parts import Part, read_rows
+        from postroom.exchange.parts import FilePart, read_rows
 
-        part, drafts = Part.checked(message_count, digest), read_rows(rows)
+        part, drafts = FilePart.checked(message_count, digest), read_rows(rows)
         return self._store_intake(said(queue), of_user).send_part(part, drafts)
 
     def _intake(self, queue: Sequence[str]) -> Intake:
@@ -454,6 +454,8 @@ class RoomQueues(RoomPart):
 @check_methods
 class QueueHandle:
     """A queue or a level of the tree, as an object with methods."""
+
+    names: tuple[str, ...]
 
     def __init__(self, room: RoomQueues, names: Sequence[str]) -> None:
         self._room = room

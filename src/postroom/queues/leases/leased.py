@@ -59,6 +59,11 @@ class LeaseShown:
 class LeasedMessage(Message):
     """A leased message. It stays in its queue until the lease ends."""
 
+    lease: int  # its number, which whoever ends it shows
+    attempts: int  # how often it was given out, this time included
+    seconds: float  # for which it was given out
+    ended: bool  # whether it was ended by this object
+
     __slots__ = ("_leasing", "_until", "attempts", "ended", "lease", "seconds")
 
     def __init__(
@@ -66,11 +71,11 @@ class LeasedMessage(Message):
     ) -> None:
         super().__init__(stored)
         self._leasing = leasing
-        self.seconds = seconds  # for which it was given out
+        self.seconds = seconds
         self._until = until
-        self.lease = lease  # its number, which whoever ends it shows
-        self.attempts = attempts  # how often it was given out, this time included
-        self.ended = False  # whether it was ended by this object
+        self.lease = lease
+        self.attempts = attempts
+        self.ended = False
 
     @property
     def until(self) -> datetime:
