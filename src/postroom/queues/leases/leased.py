@@ -43,7 +43,7 @@ class LeaseShown:
     lease: int
     key: str
     queue: str
-    by: str  # who has received the message
+    by: str | None  # who has received the message; None if that was archived
     owner: str  # the process with which the lease ends; empty if only its time ends it
     since: datetime
     until: datetime

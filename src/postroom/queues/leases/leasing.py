@@ -506,7 +506,7 @@ def _shown(tx: Transaction, delivery: Delivery, attempts: int) -> LeaseShown:
         delivery.fence,
         key_text(delivery.message),
         tx.queues.to_read(delivery.queue).name,
-        tx.journal.actor_of(delivery.fence) or "",
+        tx.journal.actor_of(delivery.fence),
         described(delivery.owner) if delivery.owner else "",
         until if began is None else to_datetime(began),
         until,
