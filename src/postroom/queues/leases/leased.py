@@ -48,9 +48,10 @@ class LeaseShown:
     since: datetime
     until: datetime
     attempts: int
+    lost: bool = False  # its process or its time has ended: the next receive from the queue gives the message back
 
     def as_dict(self) -> dict[str, Any]:
-        names = ("lease", "key", "queue", "by", "attempts")
+        names = ("lease", "key", "queue", "by", "attempts", "lost")
         times = {"since": to_iso(self.since), "until": to_iso(self.until)}
         return {name: getattr(self, name) for name in names} | {"owner": self.owner or None} | times
 

@@ -511,6 +511,7 @@ def _shown(tx: Transaction, delivery: Delivery, attempts: int) -> LeaseShown:
         until if began is None else to_datetime(began),
         until,
         attempts,
+        delivery.is_lost(tx.now),
     )
 
 

@@ -56,6 +56,8 @@ def test_leases_are_listed_and_one_without_a_holder_is_given_back(run: Run) -> N
     (other,) = run("leases", "--after", str(first), "--json").json["leased"]
     assert (other["queue"], other["attempts"]) == ("orders", 1)
     assert f"process {other['owner'].split()[-1]}" in run("leases").out
+    assert [each["lost"] for each in run("leases", "--json").json["leased"]] == [False, True], "its process has ended"
+    assert [line.endswith("  lost") for line in run("leases").out.splitlines()[1:]] == [False, True]
     assert "have lost their holder" in run("doctor").out
     assert run("release", str(other["lease"])).out == f"released: {other['lease']}\n"
     again = run("receive", "orders", "--lease", "30", "--json").json["message"]

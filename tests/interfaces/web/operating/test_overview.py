@@ -17,6 +17,7 @@ from postroom.engine import archiving
 from postroom.interfaces.web.operating.failures import failures
 from postroom.interfaces.web.operating.history import counts, history_of
 from postroom.interfaces.web.operating.overview import picture
+from postroom.store.kernel import deliveries
 
 TREE = """01 INPUT-QUEUE (CLAIMS) PASSWORD IS "CLAIMS"
    02 SUB-QUEUE-1 (NORTH)
@@ -132,6 +133,10 @@ def test_leases_are_listed_with_their_holder_and_the_time_left(
     assert "59 min left" in page
     assert "worker-7" not in page, "that is in the archive"
     assert ">None" not in page
+    assert "lost</" not in page
+    monkeypatch.setattr(deliveries, "is_alive", lambda owner: False)
+    assert "lost</" in operator.get("/overview").text
+    monkeypatch.undo()
     for message in leased:
         message.done()
     assert "Nothing is leased." in operator.get("/overview").text

@@ -109,7 +109,8 @@ def leases(
 ) -> None:
     """List leased messages: who has them, and until when. The oldest lease comes first.
 
-    With its number, a lease can be ended. If its holder is gone, release gives the message back, without an attempt.
+    With its number, a lease can be ended. It is lost if its time is over, or the process that it ends with is gone:
+    the next receive from the queue gives the message back, as an attempt; release does it without one.
 
     \b
     Examples:
@@ -124,8 +125,20 @@ def leases(
     if settings.json:
         output.as_json({"leased": [lease.as_dict() for lease in shown]})
     elif shown:
-        rows = [(one.lease, one.key, one.queue, one.by, one.owner, to_iso(one.until), one.attempts) for one in shown]
-        output.table(["lease", "key", "queue", "received by", "ends with", "until", "attempts"], rows)
+        rows = [
+            (
+                one.lease,
+                one.key,
+                one.queue,
+                one.by,
+                one.owner,
+                to_iso(one.until),
+                one.attempts,
+                "lost" if one.lost else "",
+            )
+            for one in shown
+        ]
+        output.table(["lease", "key", "queue", "received by", "ends with", "until", "attempts", "state"], rows)
     if more:
         output.note(f"there are more: postroom leases --after {shown[-1].lease}")
     elif not shown and not settings.json:
