@@ -30,6 +30,7 @@ class FailedAttempt:
     dead_letters: str | None = None  # the queue that it went to
     due: datetime | None = None  # when it is delivered again, if not at once
     attempts_allowed: int | None = None  # by the policy of its queue
+    over: str | None = None  # why nobody gets it again, if it is no dead letter
 
     def as_dict(self) -> dict[str, Any]:
         due = {} if self.due is None else {"due": to_iso(self.due)}
