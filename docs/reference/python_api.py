@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import postroom
-from postroom import errors, spark
+from postroom import errors, spark, testing
 from postroom.room.opening import Short
 
 PARTS = (
@@ -36,6 +36,11 @@ PARTS = (
 #: What definitions and steps of the engine are made of; it may change. Users read what ``as_dict()`` says of it.
 INSIDE = (".definitions", ".forms.form", ".forms.drawing", ".steps.effects", ".steps.stage")
 
+#: Modules with names of their own, and where they are shown in use.
+MODULES = {
+    spark: "[Queues in Spark](../guide/spark.md) shows it.",
+    testing: "[Tests of workers](../guide/workers.md#tests) shows it.",
+}
 _ATTRIBUTE = re.compile(r"^    ([a-z]\w*): ([^=#\n]*\S)(?: += .*?)?(?:  # (.*))?$", re.MULTILINE)
 
 INTRODUCTION = """\
@@ -65,10 +70,13 @@ def page(made: str) -> str:
     parts += ["## __version__", "The version of Postroom, as text."]
     parts += ["## errors", "The tree of errors; [every one of them](errors.md) with what to do about it."]
     parts += [_code((errors.__doc__ or "").split("\n\n")[1])]
-    parts += ["## spark", _doc(spark).split("\n\n")[0] + " [Queues in Spark](../guide/spark.md) shows it."]
-    for name in spark.__all__:
-        thing = getattr(spark, name)
-        parts += [f"### spark.{name}", _code(f"{name}{signature(thing)}"), _doc(thing)]
+    for module, shown in MODULES.items():
+        here = module.__name__.removeprefix("postroom.")
+        parts += [f"## {here}", _doc(module).split("\n\n")[0] + f" {shown}"]
+        for name in module.__all__:
+            thing = getattr(module, name)
+            parts += [f"### {here}.{name}", _code(f"{name}{signature(thing)}"), _doc(thing)]
+            parts += _members(thing, "####") if inspect.isclass(thing) else []
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

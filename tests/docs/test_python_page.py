@@ -41,6 +41,15 @@ def test_every_public_name_and_method_is_described(api: ModuleType) -> None:
                 assert f"\n### {kind.__name__}.{name}\n" in PAGE, f"{kind.__name__}.{name}"
 
 
+def test_the_names_of_other_modules_are_described(api: ModuleType) -> None:
+    for module in (postroom.spark, postroom.testing):
+        assert module in api.MODULES
+        for name in module.__all__:
+            told = PAGE.split(f"\n### {module.__name__.removeprefix('postroom.')}.{name}\n")[1]
+            assert told.split("\n#")[0].split("```")[2].strip(), f"{name} has a docstring"
+    assert "\n#### HandClock.turn\n" in PAGE
+
+
 def test_signatures_are_those_of_the_code(api: ModuleType) -> None:
     assert api.signature(RoomJournal.locate) == "(key: str) -> str | None"
     assert "\nlocate(key: str) -> str | None\n" in PAGE
