@@ -106,9 +106,9 @@ class RoomQueues(RoomPart):
         must exist and be enabled, and becomes a property of the message.
 
         A message with a higher ``priority``, 0 to 9, is received before others of its queue. With ``delay``, seconds,
-        or ``at``, a time, it is delivered later; it keeps its place in the queue. After ``expires`` seconds it is no
-        longer delivered. ``reply_to`` and ``correlation`` are properties of these names. ``wait`` is how many seconds
-        to wait for room in a full queue.
+        or ``at``, a time (UTC if it has no zone), it is delivered later; it keeps its place in the queue. After
+        ``expires`` seconds it is no longer delivered. ``reply_to`` and ``correlation`` are properties of these names.
+        ``wait`` is how many seconds to wait for room in a full queue.
         """
         if reply_to is not None or correlation is not None or source is not None:
             properties = _with(properties, {"reply_to": reply_to, "correlation": correlation, SOURCE: source})

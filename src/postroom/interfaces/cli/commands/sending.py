@@ -44,7 +44,9 @@ PriorityOption = Annotated[
     int, option("--priority 0-9", "Messages with a higher one are received first.", show_default=True)
 ]
 DelayOption = Annotated[float | None, option("--delay SECONDS", "Delivered only after so many seconds.")]
-AtOption = Annotated[str | None, option("--at TIME", "Delivered only from then on, such as 2026-01-31T07:00Z.")]
+AtOption = Annotated[
+    str | None, option("--at TIME", "Delivered only from then on, such as 2026-01-31T07:00+02:00. Without a zone: UTC.")
+]
 ReplyToOption = Annotated[str | None, option("--reply-to QUEUE", "The queue for an answer.")]
 CorrelationOption = Annotated[str | None, option("--correlation TEXT", "An id that the answer repeats.")]
 ExpiresOption = Annotated[float | None, option("--expires SECONDS", "Not delivered after so many seconds.")]
