@@ -370,7 +370,7 @@ schedule_app = Commands(help="Send messages on a schedule.")
 @schedule_app.command("add")
 def schedule_add(
     name: Annotated[str, argument("NAME")],
-    cron: Annotated[str, argument("CRON", "minute hour day month weekday")],
+    cron: Annotated[str, argument("CRON", "minute hour day month weekday, or a word such as @daily")],
     queue: QueueArgument,
     body: Annotated[str, option("--body -b TEXT", "The message.")],
     format: Annotated[Format, option("--format -f", "How the body is written.", show_default=True)] = Format.TEXT,
