@@ -92,6 +92,10 @@ def test_schedules_are_added_listed_and_removed(run: Run) -> None:
     assert added.out.startswith("morning is due at 20")
     assert "0 7 * * 1-5" in run("schedule", "list").out
     assert run("schedule", "list", "--json").json["schedules"][0]["queue"] == "orders"
+    run("schedule", "add", "evening", "@daily", "orders", "--body", "look", "--catch-up", "none")
+    assert [each["catch_up"] for each in run("schedule", "list", "--json").json["schedules"]] == ["none", "last"]
+    assert [line.split()[-2] for line in run("schedule", "list").out.splitlines()] == ["catch-up", "none", "last"]
+    run("schedule", "remove", "evening")
     assert run("schedule", "remove", "morning").out == "removed morning\n"
     assert run("schedule", "list").err == "no schedule\n"
 

@@ -408,7 +408,7 @@ def schedule_list() -> None:
     if settings.json:
         output.as_json({"schedules": shown})
     elif shown:
-        output.table(["schedule", "cron", "zone", "queue", "due"], [list(shape.values()) for shape in shown])
+        output.table(["schedule", "cron", "zone", "queue", "catch-up", "due"], [list(shape.values()) for shape in shown])
     else:
         output.note("no schedule")
 
