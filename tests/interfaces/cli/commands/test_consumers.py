@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from ...conftest import Run
 
 
@@ -84,6 +86,38 @@ def test_messages_are_sent_with_wishes(run: Run) -> None:
     assert "delayed" in run("count").out
     refused = run("send", "orders", "--also", "orders", "--body", "x", "--delay", "5")
     assert "argument-invalid" in refused.err
+
+
+def test_what_does_not_fit_into_a_full_queue_stays_and_is_counted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("postroom.interfaces.cli.commands.consumers._SHOWN", 2)
+    run("queue", "create", "orders")
+    run("queue", "policy", "orders", "--attempts", "1")
+    for body in ("1", "2", "3", "4", "5"):
+        run("send", "orders", "--body", body)
+        lease = run("receive", "orders", "--lease", "60", "--json").json["message"]["lease"]
+        run("fail", str(lease), "bad")
+    run("queue", "policy", "orders", "--max-messages", "2")
+    full = "stays where it is: orders is full: it may have 2 messages and has 2; 1 more was to come"
+    for dry, said in (("--dry-run", "would be moved back"), ("", "moved back")):
+        told = run("redrive", "orders.dead", *filter(None, [dry]))
+        assert (told.code, told.out.splitlines()[0]) == (1, f"{said}: 2; 3 stay where they are")
+        *some, more = told.err.splitlines()
+        assert [line.split(" ", 1)[1] for line in some] == [full] * 2
+        assert more == "and 1 more stay; --json has all of them"
+    told = run("redrive", "orders.dead", "--json")
+    assert (told.code, told.json["error"]["code"]) == (1, "queue-full"), "none can go"
+    assert run("count", "orders.dead", "--json").json["queues"][0]["unprocessed"] == 3
+
+
+def test_a_dry_run_lets_in_what_fits_behind_what_does_not(run: Run) -> None:
+    for queue in ("from", "small"):
+        run("queue", "create", queue)
+    for body in ("12345678", "1", "2"):
+        run("send", "from", "--body", body)
+    run("queue", "policy", "small", "--max-bytes", "4")
+    for dry in ("--dry-run", "--json"):
+        told = run("redrive", "from", "--to", "small", dry, "--json")
+        assert (told.json["message_count"], len(told.json["skipped"])) == (2, 1)
 
 
 def test_schedules_are_added_listed_and_removed(run: Run) -> None:

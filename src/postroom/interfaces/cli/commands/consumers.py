@@ -26,7 +26,7 @@ from postroom.model.moment import to_iso
 if TYPE_CHECKING:
     from postroom.queues.relocating import Relocated
 
-_SHOWN = 20  # keys of a dry run
+_SHOWN = 20  # keys of a dry run, and of messages that stay
 
 LeaseArgument = Annotated[int, argument("LEASE", "The lease number that receive --lease printed.")]
 DryOption = Annotated[bool, option("--dry-run", "Show which messages, and change nothing.")]
@@ -262,6 +262,7 @@ def redrive(
     """Send what failed, and dead letters, back to where it failed.
 
     A dead letter is moved, and its attempts begin anew. Of an error message, the message that failed is sent again.
+    Those that cannot go, because their queue is full or on hold, stay and are listed (exit code 1).
 
     \b
     Examples:
@@ -408,7 +409,9 @@ def schedule_list() -> None:
     if settings.json:
         output.as_json({"schedules": shown})
     elif shown:
-        output.table(["schedule", "cron", "zone", "queue", "catch-up", "due"], [list(shape.values()) for shape in shown])
+        output.table(
+            ["schedule", "cron", "zone", "queue", "catch-up", "due"], [list(shape.values()) for shape in shown]
+        )
     else:
         output.note("no schedule")
 
@@ -430,11 +433,16 @@ def _show(relocated: Relocated, text: str) -> None:
     if settings.json:
         output.as_json(relocated.as_dict())
     else:
-        output.say(f"{text}: {relocated.count}")
+        stays = f"; {len(relocated.skipped)} stay where they are" if relocated.skipped else ""
+        output.say(f"{text}: {relocated.count}{stays}")
         if relocated.dry:
             for key, queue in relocated.moves[:_SHOWN]:
                 output.say(f"  {key}" if queue is None else f"  {key} to {queue}")
         if relocated.dry and relocated.count > _SHOWN:
             output.note(f"and {relocated.count - _SHOWN} more; --json has all of them")
-        for key, why in relocated.skipped:
+        for key, why in relocated.skipped[:_SHOWN]:
             output.note(f"{key} stays where it is: {why}")
+        if len(relocated.skipped) > _SHOWN:
+            output.note(f"and {len(relocated.skipped) - _SHOWN} more stay; --json has all of them")
+    if relocated.skipped:
+        raise typer.Exit(1)
