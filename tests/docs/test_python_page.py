@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 import postroom
-from postroom import errors
+from postroom import errors, spark, testing
 from postroom.room.journal import RoomJournal
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +42,7 @@ def test_every_public_name_and_method_is_described(api: ModuleType) -> None:
 
 
 def test_the_names_of_other_modules_are_described(api: ModuleType) -> None:
-    for module in (postroom.spark, postroom.testing):
+    for module in (spark, testing):
         assert module in api.MODULES
         for name in module.__all__:
             told = PAGE.split(f"\n### {module.__name__.removeprefix('postroom.')}.{name}\n")[1]

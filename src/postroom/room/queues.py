@@ -190,6 +190,7 @@ class RoomQueues(RoomPart):
         type: str | None = None,
         properties: Mapping[str, Value] | None = None,
         messages: bool = False,
+        delimiter: str | None = None,
         idempotency_key: str = "",
         progress: OnProgress | None = None,
     ) -> SentFile:
@@ -197,13 +198,15 @@ class RoomQueues(RoomPart):
 
         At an invalid row it raises; the batches before it stay sent. A repeated call continues after that, even if
         later rows were corrected or added: sent rows are recognised by content. Another ``idempotency_key`` sends the
-        same rows again. With ``messages`` a row is a whole message, as ``export`` writes it.
+        same rows again. With ``messages`` a row is a whole message, as ``export`` writes it. ``delimiter`` parts the
+        columns of ``.csv``, by default a comma.
         """
         from postroom.exchange.bulk import send_file
         from postroom.exchange.message_files import Options
 
         declared = None if format is None else format_of(format)
-        options = Options(declared, type, given_properties(properties) if properties else NO_PROPERTIES, messages)
+        given = given_properties(properties) if properties else NO_PROPERTIES
+        options = Options(declared, type, given, messages, delimiter)
         if idempotency_key:
             checked_key(idempotency_key)
         intake = self._intake(said(queue))
