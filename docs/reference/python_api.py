@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import postroom
-from postroom import errors, spark
+from postroom import errors, spark, testing
 from postroom.room.opening import Short
 
 PARTS = (
@@ -32,6 +32,16 @@ PARTS = (
     "spheres",
     "stations",
 )
+
+#: What definitions and steps of the engine are made of; it may change. Users read what ``as_dict()`` says of it.
+INSIDE = (".definitions", ".forms.form", ".forms.drawing", ".steps.effects", ".steps.stage")
+
+#: Modules with names of their own, and where they are shown in use.
+MODULES = {
+    spark: "[Queues in Spark](../guide/spark.md) shows it.",
+    testing: "[Tests of workers](../guide/workers.md#tests) shows it.",
+}
+_ATTRIBUTE = re.compile(r"^    ([a-z]\w*): ([^=#\n]*\S)(?: += .*?)?(?:  # (.*))?$", re.MULTILINE)
 
 INTRODUCTION = """\
 `import postroom` gives the names of this page; names that are not here may change. `postroom.open` gives a
@@ -60,10 +70,13 @@ def page(made: str) -> str:
     parts += ["## __version__", "The version of Postroom, as text."]
     parts += ["## errors", "The tree of errors; [every one of them](errors.md) with what to do about it."]
     parts += [_code((errors.__doc__ or "").split("\n\n")[1])]
-    parts += ["## spark", _doc(spark).split("\n\n")[0] + " [Queues in Spark](../guide/spark.md) shows it."]
-    for name in spark.__all__:
-        thing = getattr(spark, name)
-        parts += [f"### spark.{name}", _code(f"{name}{signature(thing)}"), _doc(thing)]
+    for module, shown in MODULES.items():
+        here = module.__name__.removeprefix("postroom.")
+        parts += [f"## {here}", _doc(module).split("\n\n")[0] + f" {shown}"]
+        for name in module.__all__:
+            thing = getattr(module, name)
+            parts += [f"### {here}.{name}", _code(f"{name}{signature(thing)}"), _doc(thing)]
+            parts += _members(thing, "####") if inspect.isclass(thing) else []
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -82,12 +95,23 @@ def room_parts() -> list[type]:
 
 
 def answers() -> list[type]:
-    """The classes of what public methods answer with."""
+    """The classes of what public methods answer with, and of all that is in such an answer."""
     found: set[type] = set()
-    for kind in public_classes():
-        for _, member in members(kind):
-            found |= set(_classes(_answer(_function(member))))
+    left = public_classes()
+    while left:
+        kind = left.pop()
+        hints = [_answer(_function(member)) for _, member in members(kind)]
+        hints += [*_hints(kind).values(), *getattr(kind, "__orig_bases__", ())]
+        new = {each for hint in hints for each in _classes(hint) if not each.__module__.endswith(INSIDE)} - found
+        found |= new
+        left += new
     return sorted(found - set(room_parts()), key=lambda kind: (kind.__name__, kind.__module__))
+
+
+def _hints(kind: type) -> dict[str, Any]:
+    """The types of the public attributes of a class."""
+    hints = typing.get_type_hints(kind, localns=_checker_names(kind.__module__))
+    return {name: hint for name, hint in hints.items() if not name.startswith("_")}
 
 
 def members(kind: type) -> Iterator[tuple[str, Any]]:
@@ -188,6 +212,21 @@ def _fields(kind: type) -> Iterator[str]:
     for name in getattr(kind, "_fields", ()):
         given = kind.__annotations__[name]
         yield f"`{name}: {getattr(given, '__forward_arg__', None) or _annotation(given)}`"
+    if not dataclasses.is_dataclass(kind) and not hasattr(kind, "_fields"):
+        yield from _attributes(kind)
+
+
+def _attributes(kind: type) -> Iterator[str]:
+    """What a class says of its attributes: the type of each, and the comment behind it."""
+    for each in reversed(kind.__mro__):
+        if each.__module__.startswith("postroom"):
+            for name, given, said in _ATTRIBUTE.findall(_source(each)):
+                yield f"`{name}: {given}`" + (f". {said[0].upper()}{said[1:]}." if said else "")
+
+
+def _source(kind: type) -> str:
+    """The class before its first method."""
+    return re.split(r"^    (?:@|def )", inspect.getsource(kind), maxsplit=1, flags=re.MULTILINE)[0]
 
 
 def _properties(kind: type) -> Iterator[str]:

@@ -14,16 +14,19 @@ if TYPE_CHECKING:
     from postroom import aio as aio
     from postroom import errors
     from postroom import http as http
-    from postroom.diagnosis.finding import Finding
+    from postroom.diagnosis.finding import Finding, Severity
+    from postroom.engine.holding import EngineSeen
     from postroom.engine.language import TrialResult
+    from postroom.engine.presence import EngineState, Presence
     from postroom.engine.runner import Totals
     from postroom.engine.steps.tryout import Tried
     from postroom.errors import PostroomError
     from postroom.exchange.bulk import SentFile, SentParts
     from postroom.exchange.message_writer import MessageFile
+    from postroom.exchange.parts import FilePart
     from postroom.exchange.xes import EventLog
     from postroom.flows.clients import Subscription
-    from postroom.flows.graph.inspection import ArcExplained, GraphShown
+    from postroom.flows.graph.inspection import ArcExplained, ArcShown, GraphShown, SpaceShown, TableShown
     from postroom.flows.streams.totals import StreamTotals
     from postroom.interfaces.opening import open
     from postroom.model.body import Format
@@ -34,7 +37,18 @@ if TYPE_CHECKING:
     from postroom.queues.leases.leased import FailedAttempt, Leased, LeasedMessage, LeaseShown
     from postroom.queues.leases.working import Progress, Workers
     from postroom.queues.relocating import Relocated
-    from postroom.queues.results import Accepted, Distributed, Held, Listing, Received, Sent, SentMany
+    from postroom.queues.results import (
+        Accepted,
+        Delivery,
+        Distributed,
+        Held,
+        Listing,
+        QueueCount,
+        Received,
+        Sent,
+        SentMany,
+    )
+    from postroom.queues.segments import End, Portion
     from postroom.queues.sessions import QueueSession
     from postroom.queues.sources import SourceShown
     from postroom.queues.tree.hierarchy import Level
@@ -43,13 +57,13 @@ if TYPE_CHECKING:
     from postroom.room.catalog import CatalogEntry, CatalogVersion
     from postroom.room.client import Client
     from postroom.room.identity import Identity
-    from postroom.room.overview import Overview
+    from postroom.room.overview import Overview, QueueSeen, StepSeen
     from postroom.room.queues import QueueHandle
     from postroom.rules.inspection import Explanation
     from postroom.rules.retention import Retained
     from postroom.spheres.compensation import Checked, Compensator
     from postroom.spheres.machine import MachineHandle
-    from postroom.spheres.monitor import SphereShown, SphereTold
+    from postroom.spheres.monitor import SendShown, SphereShown, SphereTold
     from postroom.spheres.sending import Compensation, SphereSent
     from postroom.spheres.sphere import Sphere
     from postroom.stations.counters.stage import CounterShown
@@ -57,19 +71,27 @@ if TYPE_CHECKING:
     from postroom.stations.forms.functions import function
     from postroom.stations.mail.editions import Valued
     from postroom.stations.mail.mail import Shipped
-    from postroom.stations.mail.story import Story
+    from postroom.stations.mail.story import Story, StoryMessage
     from postroom.stations.places.network import NodeShown
     from postroom.stations.procedures.catalog import KeptProcedure
-    from postroom.stations.procedures.inspection import ProcedureErrors, ProcedureExplained, WaitingSets
+    from postroom.stations.procedures.inspection import (
+        ProcedureErrors,
+        ProcedureExplained,
+        ProcedureFailed,
+        Waiting,
+        WaitingSets,
+    )
     from postroom.stations.queries.images import Answer, Image
+    from postroom.stations.queries.sql import SqlResult
     from postroom.stations.station import InventoryItem, Station, WaitingMail
     from postroom.store.kernel.archive_folder import ArchiveFolder
     from postroom.store.kernel.archives import Archive
     from postroom.store.kernel.journal import Event
     from postroom.store.kernel.outbox import Effect
     from postroom.store.kernel.policies import Policy
+    from postroom.store.kernel.queues import Hold
     from postroom.store.proof.mending import Mended
-    from postroom.store.proof.verification import Verified
+    from postroom.store.proof.verification import Difference, Verified
     from postroom.store.tables.access import Grant
     from postroom.store.tables.endpoints import Endpoint
     from postroom.store.tables.images import ImageTable
@@ -82,6 +104,7 @@ __all__ = [
     "Accepted",
     "Answer",
     "ArcExplained",
+    "ArcShown",
     "Archive",
     "ArchiveFolder",
     "BackedUp",
@@ -92,21 +115,28 @@ __all__ = [
     "Compensation",
     "Compensator",
     "CounterShown",
+    "Delivery",
+    "Difference",
     "Distributed",
     "Edition",
     "Effect",
+    "End",
     "Endpoint",
+    "EngineSeen",
+    "EngineState",
     "Event",
     "EventLog",
     "Explanation",
     "FailedAttempt",
     "Field",
+    "FilePart",
     "Finding",
     "Format",
     "Forms",
     "Grant",
     "GraphShown",
     "Held",
+    "Hold",
     "Identity",
     "Image",
     "ImageTable",
@@ -128,33 +158,45 @@ __all__ = [
     "NodeShown",
     "Overview",
     "Policy",
+    "Portion",
     "Postroom",
     "PostroomError",
+    "Presence",
     "ProcedureErrors",
     "ProcedureExplained",
+    "ProcedureFailed",
     "Progress",
+    "QueueCount",
     "QueueHandle",
+    "QueueSeen",
     "QueueSession",
     "Received",
     "Relocated",
     "Retained",
     "Schedule",
+    "SendShown",
     "Sent",
     "SentFile",
     "SentMany",
     "SentParts",
+    "Severity",
     "Shipped",
     "Source",
     "SourceShown",
+    "SpaceShown",
     "Sphere",
     "SphereSent",
     "SphereShown",
     "SphereTold",
+    "SqlResult",
     "Station",
+    "StepSeen",
     "Story",
+    "StoryMessage",
     "StreamTotals",
     "Subscription",
     "Table",
+    "TableShown",
     "TokenShown",
     "Totals",
     "TrialResult",
@@ -162,6 +204,7 @@ __all__ = [
     "TypeVersion",
     "Valued",
     "Verified",
+    "Waiting",
     "WaitingMail",
     "WaitingSets",
     "Workers",
@@ -175,16 +218,19 @@ __all__ = [
 _HOME = {
     name: module
     for module, names in {
-        "diagnosis.finding": "Finding",
+        "diagnosis.finding": "Finding Severity",
+        "engine.holding": "EngineSeen",
         "engine.language": "TrialResult",
+        "engine.presence": "EngineState Presence",
         "engine.runner": "Totals",
         "engine.steps.tryout": "Tried",
         "errors": "PostroomError",
         "exchange.bulk": "SentFile SentParts",
         "exchange.message_writer": "MessageFile",
+        "exchange.parts": "FilePart",
         "exchange.xes": "EventLog",
         "flows.clients": "Subscription",
-        "flows.graph.inspection": "ArcExplained GraphShown",
+        "flows.graph.inspection": "ArcExplained ArcShown GraphShown SpaceShown TableShown",
         "flows.streams.totals": "StreamTotals",
         "interfaces.opening": "open",
         "model.body": "Format",
@@ -195,7 +241,8 @@ _HOME = {
         "queues.leases.leased": "FailedAttempt LeaseShown Leased LeasedMessage",
         "queues.leases.working": "Progress Workers",
         "queues.relocating": "Relocated",
-        "queues.results": "Accepted Distributed Held Listing Received Sent SentMany",
+        "queues.results": "Accepted Delivery Distributed Held Listing QueueCount Received Sent SentMany",
+        "queues.segments": "End Portion",
         "queues.sessions": "QueueSession",
         "queues.sources": "SourceShown",
         "queues.tree.hierarchy": "Level",
@@ -204,13 +251,13 @@ _HOME = {
         "room.catalog": "CatalogEntry CatalogVersion",
         "room.client": "Client",
         "room.identity": "Identity",
-        "room.overview": "Overview",
+        "room.overview": "Overview QueueSeen StepSeen",
         "room.queues": "QueueHandle",
         "rules.inspection": "Explanation",
         "rules.retention": "Retained",
         "spheres.compensation": "Checked Compensator",
         "spheres.machine": "MachineHandle",
-        "spheres.monitor": "SphereShown SphereTold",
+        "spheres.monitor": "SendShown SphereShown SphereTold",
         "spheres.sending": "Compensation SphereSent",
         "spheres.sphere": "Sphere",
         "stations.counters.stage": "CounterShown",
@@ -218,19 +265,21 @@ _HOME = {
         "stations.forms.functions": "function",
         "stations.mail.editions": "Valued",
         "stations.mail.mail": "Shipped",
-        "stations.mail.story": "Story",
+        "stations.mail.story": "Story StoryMessage",
         "stations.places.network": "NodeShown",
         "stations.procedures.catalog": "KeptProcedure",
-        "stations.procedures.inspection": "ProcedureErrors ProcedureExplained WaitingSets",
+        "stations.procedures.inspection": "ProcedureErrors ProcedureExplained ProcedureFailed Waiting WaitingSets",
         "stations.queries.images": "Answer Image",
+        "stations.queries.sql": "SqlResult",
         "stations.station": "InventoryItem Station WaitingMail",
         "store.kernel.archive_folder": "ArchiveFolder",
         "store.kernel.archives": "Archive",
         "store.kernel.journal": "Event",
         "store.kernel.outbox": "Effect",
         "store.kernel.policies": "Policy",
+        "store.kernel.queues": "Hold",
         "store.proof.mending": "Mended",
-        "store.proof.verification": "Verified",
+        "store.proof.verification": "Difference Verified",
         "store.tables.access": "Grant",
         "store.tables.endpoints": "Endpoint",
         "store.tables.images": "ImageTable",

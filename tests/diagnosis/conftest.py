@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import postroom
-from postroom.diagnosis.finding import Finding, Level
+from postroom.diagnosis.finding import Finding, Severity
 from postroom.room import Postroom
 
 SECOND = 1_000_000
@@ -58,4 +58,4 @@ def _events(room: Postroom) -> list[int]:
 
 
 def fine(findings: list[Finding]) -> bool:
-    return all(each.level is Level.OK for each in findings)
+    return all(each.level is Severity.OK for each in findings)

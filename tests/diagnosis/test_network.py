@@ -9,7 +9,7 @@ from tests.stations.world import NOTE
 
 import postroom
 from postroom import faults
-from postroom.diagnosis.finding import Level
+from postroom.diagnosis.finding import Severity
 from postroom.room import Postroom
 
 from .conftest import HandClock, Told, fine
@@ -31,7 +31,7 @@ def test_a_node_that_does_not_answer(office: Postroom, url: str, clock: HandCloc
     (tmp_path / "north.db").rename(tmp_path / "away.db")
     with postroom.open(url, clock=clock) as room:
         (found,) = told(room, "nodes")
-        assert (found.level, found.where) == (Level.WRONG, "north")
+        assert (found.level, found.where) == (Severity.WRONG, "north")
         assert found.what.endswith("; 1 station(s) are on it")
         assert found.do == "let its store answer; if it has moved: postroom node move north URL"
         room.stations.move_node("north", str(tmp_path / "away.db"))
@@ -52,7 +52,7 @@ def test_a_message_between_two_stores(office: Postroom, clock: HandClock, told: 
     assert fine(told(office, "hand-overs")), "it may still be under way"
     clock.pass_by(61)
     (found,) = told(office, "hand-overs")
-    assert (found.level, found.do) == (Level.WARNING, "postroom get --as ann")
+    assert (found.level, found.do) == (Severity.WARNING, "postroom get --as ann")
     assert found.where == ("node north" if verb == "ship" else "node control")
     assert found.what.startswith(f"message {key} left for {receiver} at 2027-01-15T08:00:00")
     desks["ann"].get()

@@ -10,7 +10,7 @@ from tests.rules.conftest import without_spark
 from tests.stations.procedures.office import office
 
 import postroom
-from postroom.diagnosis.finding import Level
+from postroom.diagnosis.finding import Severity
 from postroom.limits import ATTEMPTS_MANY
 from postroom.room import Postroom
 
@@ -31,11 +31,11 @@ def test_holds_are_notes_until_something_waits(room: Postroom, told: Told) -> No
     assert fine(told(room, "holds"))
     room.queues.disable("in only", password="pw", input_only=True)
     (held,) = told(room, "holds")
-    assert (held.level, held.where, held.what) == (Level.NOTE, "in only", "on hold (input only)")
+    assert (held.level, held.where, held.what) == (Severity.NOTE, "in only", "on hold (input only)")
     assert held.do == "postroom enable 'in only'"
     room.queues.disable("all", password="pw")
     full = next(each for each in told(room, "holds") if each.where == "all")
-    assert (full.level, full.what) == (Level.WARNING, "on hold (full), and 1 message(s) wait in it")
+    assert (full.level, full.what) == (Severity.WARNING, "on hold (full), and 1 message(s) wait in it")
 
 
 def test_the_advice_of_a_hold_is_followed(room: Postroom, told: Told, tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_room_with_many_holds_is_not_a_long_list(room: Postroom, told: Told) -
     assert told(room, "holds")[0].where == "q11", "the worst is not left out"
     found = told(room, "holds")
     assert len(found) == 11
-    assert (found[-1].level, found[-1].what) == (Level.NOTE, "and 2 more")
+    assert (found[-1].level, found[-1].what) == (Severity.NOTE, "and 2 more")
 
 
 def test_a_queue_that_refuses_messages_is_told(room: Postroom, told: Told) -> None:
@@ -77,8 +77,8 @@ def test_a_queue_that_refuses_messages_is_told(room: Postroom, told: Told) -> No
         room.send(name, "x")
     room.send("light", "xyz")
     assert [(each.level, each.where) for each in told(room, "limits")] == [
-        (Level.WARNING, "few"),
-        (Level.WARNING, "light"),
+        (Severity.WARNING, "few"),
+        (Severity.WARNING, "light"),
     ]
     assert told(room, "limits")[0].what.startswith("it refuses messages: it may have 2 messages")
     room.receive("few")
@@ -99,7 +99,7 @@ def test_dead_letters_are_told(room: Postroom, told: Told, named: str | None) ->
     message.fail("no")
     (dead,) = told(room, "errors")
     where = named or "orders.dead"
-    assert (dead.level, dead.where) == (Level.WARNING, where)
+    assert (dead.level, dead.where) == (Severity.WARNING, where)
     assert dead.what == "1 dead letter(s): messages that have failed too often, expired or found a queue full"
     assert dead.do == f"postroom peek {where}; postroom redrive {where} sends what failed again"
     room.consumers.redrive(where)
@@ -114,7 +114,7 @@ def test_errors_of_rules_grow(timed: Postroom, clock: HandClock, tmp_path: Path,
     assert fine(told(timed, "errors", "waiting"))
     timed.run_until_idle()
     found = {each.where: each for each in told(timed, "errors")}
-    assert found["broken"].level is Level.WARNING
+    assert found["broken"].level is Severity.WARNING
     assert found["broken"].what == "1 error message(s), 1 of them in the last hour: it grows"
     assert found["postroom-errors"].what == "2 error message(s), 2 of them in the last hour: it grows"
     clock.pass_by(3_601)
@@ -130,7 +130,7 @@ def test_errors_of_procedures(url: str, tmp_path: Path, told: Told) -> None:
         room.stations._station("ann").create("ORDER", No=1, Item="nobody")
         room.run_until_idle()
         (found,) = told(room, "errors")
-    assert (found.level, found.where) == (Level.WARNING, "station ann")
+    assert (found.level, found.where) == (Severity.WARNING, "station ann")
     assert found.what == "1 error message(s) of procedures in its dossier errors"
     assert found.do == "postroom dossier show errors --as ann"
 
@@ -148,7 +148,7 @@ def test_locks_that_were_left(timed: Postroom, url: str, clock: HandClock, told:
         clock.pass_by(301)
     (left,) = told(timed, "locks")
     why = "has ended" if ended else "has not gone on in time"
-    assert (left.level, left.where, left.do) == (Level.NOTE, "q", "postroom receive q")
+    assert (left.level, left.where, left.do) == (Severity.NOTE, "q", "postroom receive q")
     assert f"began to read a message and {why};" in left.what
     assert timed.receive("q").message is not None
     assert fine(told(timed, "locks"))
@@ -162,8 +162,11 @@ def test_leases_that_lost_their_holder_are_told(room: Postroom, told: Told) -> N
     room._parts.leasing.extend([lost.lease], 0.001)
     sleep(0.01)
     assert [(each.level, each.what) for each in told(room, "leases")] == [
-        (Level.WARNING, "1 leased message(s) have lost their holder; the next receive gives them back, as an attempt"),
-        (Level.NOTE, "1 message(s) are leased"),
+        (
+            Severity.WARNING,
+            "1 leased message(s) have lost their holder; the next receive gives them back, as an attempt",
+        ),
+        (Severity.NOTE, "1 message(s) are leased"),
     ]
     seen = next(each for each in room.operations.overview().queues if each.name == "q")
     assert (seen.leased, seen.as_dict()["leased_count"]) == (2, 2)
@@ -183,7 +186,7 @@ def test_messages_that_fail_again_and_again_are_told(timed: Postroom, clock: Han
         assert fine(told(timed, "leases")), number
         clock.pass_by(61)
     (note,) = told(timed, "leases")
-    assert (note.level, note.where) == (Level.NOTE, "jobs")
+    assert (note.level, note.where) == (Severity.NOTE, "jobs")
     assert note.what == f"1 message(s) have failed {ATTEMPTS_MANY} times or more; {key} {ATTEMPTS_MANY} times"
     assert note.do == f"postroom trace {key} tells why; postroom queue policy jobs --attempts 5"
     leased = timed.receive("jobs", lease=30)

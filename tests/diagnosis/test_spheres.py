@@ -14,7 +14,7 @@ from tests.spheres.owner import Owner
 
 import postroom
 from postroom import faults
-from postroom.diagnosis.finding import Level
+from postroom.diagnosis.finding import Severity
 from postroom.room import Postroom
 
 from .conftest import HandClock, Told, fine
@@ -27,11 +27,11 @@ def test_a_killed_owner(room: Postroom, url: str, told: Told) -> None:
         assert fine(told(room, "owners"))
         owner.kill()
     (found,) = told(room, "owners")
-    assert (found.level, found.where, found.do) == (Level.WARNING, "sphere s", "postroom compensate --once")
+    assert (found.level, found.where, found.do) == (Severity.WARNING, "sphere s", "postroom compensate --once")
     assert found.what.endswith("has ended; no engine runs that would undo it")
     room.store.transact("lease", lambda tx: tx.leases.acquire("engine", "elsewhere/1/1", 3_600))
     (soon,) = told(room, "owners")
-    assert soon.level is Level.NOTE
+    assert soon.level is Severity.NOTE
     assert soon.what.endswith("has ended; the engine that runs will undo it")
     room.spheres.compensate()
     assert fine(told(room, "owners"))
@@ -44,7 +44,7 @@ def test_an_owner_that_lives_and_is_not_heard_of(room: Postroom, url: str, told:
         owner.signal(signal.SIGSTOP)
         sleep(1)
         (found,) = told(room, "owners")
-    assert found.level is Level.WARNING
+    assert found.level is Severity.WARNING
     assert f"its owner (process {owner.process.pid}) is stopped, and has not been heard of" in found.what
 
 
@@ -72,7 +72,7 @@ sum(range(10**11))  # one call of C, which lets no other thread run
             (found,) = told(room, "owners")
         finally:
             owner.kill()
-    assert found.level is Level.NOTE, "it may end by itself"
+    assert found.level is Severity.NOTE, "it may end by itself"
     assert f"(process {owner.pid}) runs on this machine, and has not been heard of: a call that keeps" in found.what
     assert "12 check intervals" in found.what
     assert "postroom compensate --check SECONDS" in found.do
@@ -123,7 +123,7 @@ def test_an_end_that_does_not_come(
     clock.now = room.store.session.clock() + 200_000_000
     with postroom.open(url, clock=clock) as later:
         (found,) = told(later, "ends", "owners")
-    assert found.level is Level.WARNING
+    assert found.level is Severity.WARNING
     assert found.what.startswith(f"it is {state} since 2")
     assert found.do == "postroom sphere show s; then: postroom compensate --once"
     room.spheres.compensate()
@@ -138,7 +138,7 @@ def test_a_parked_compensation(room: Postroom, told: Told) -> None:
     room.queues.disable("work", password="pw")
     sphere.abort("as planned")
     (found,) = told(room, "parked")
-    assert (found.level, found.where) == (Level.WARNING, "sphere s")
+    assert (found.level, found.where) == (Severity.WARNING, "sphere s")
     assert found.what.startswith("a compensation is parked: work is on hold")
     assert found.do == "let work take messages again; then: postroom compensate --once"
     room.queues.enable("work", password="pw")

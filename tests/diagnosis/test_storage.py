@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 import postroom
-from postroom.diagnosis.finding import Level
+from postroom.diagnosis.finding import Severity
 from postroom.room import Postroom
 from postroom.store.sqlite.store import SqliteStore
 
@@ -36,12 +36,12 @@ def test_a_damaged_message_is_found_and_later_told_as_set_aside(room: Postroom, 
     room.send("q", "pay 200")
     change(room, "UPDATE messages SET body = 'pay 900' WHERE body = ?", "pay 100")
     (found,) = told(room, "messages")
-    assert (found.level, found.where) == (Level.WRONG, "q")
+    assert (found.level, found.where) == (Severity.WRONG, "q")
     assert found.what == "message 00001.00001 does not match its hash"
     with pytest.raises(postroom.errors.MessageCorrupt):
         room.receive("q")
     aside, rest = told(room, "messages")
-    assert (aside.level, aside.do) == (Level.WARNING, "postroom trace 00001.00001")
+    assert (aside.level, aside.do) == (Severity.WARNING, "postroom trace 00001.00001")
     assert rest.what == "1 message(s) read, the newest"
 
 
@@ -52,7 +52,7 @@ def test_old_messages_are_read_if_it_looks_deep(room: Postroom, told: Told, monk
     change(room, "UPDATE messages SET properties = '{\"x\":1}' WHERE body = ?", "3")
     (sampled,) = told(room, "messages")
     assert sampled.what == "5 message(s) read, the newest"
-    assert told(room, "messages", deep=True)[0].level is Level.WRONG
+    assert told(room, "messages", deep=True)[0].level is Severity.WRONG
 
 
 @pytest.mark.parametrize("deep", [False, True])
@@ -62,7 +62,7 @@ def test_a_gap_in_the_journal(room: Postroom, told: Told, where: str, deep: bool
     room.receive("q")
     change(room, f"DELETE FROM journal WHERE message = 100001 AND {where}")
     (found,) = told(room, "journal", deep=deep)
-    assert (found.level, found.do[:26]) == (Level.WRONG, "postroom trace 00001.00001")
+    assert (found.level, found.do[:26]) == (Severity.WRONG, "postroom trace 00001.00001")
 
 
 def test_a_line_that_no_longer_says_which_message_it_is_about(room: Postroom, told: Told) -> None:
@@ -79,7 +79,7 @@ def test_a_missing_entry_that_is_about_no_message(room: Postroom, told: Told) ->
     change(room, "DELETE FROM journal WHERE verb = 'hold'")
     assert fine(told(room, "journal", "holds"))
     found = told(room, "journal", "holds", deep=True)
-    assert {each.level for each in found} == {Level.WRONG}
+    assert {each.level for each in found} == {Severity.WRONG}
     assert any("by the journal" in each.what and each.what.startswith("queue 1: ") for each in found)
 
 
@@ -106,7 +106,7 @@ def test_a_damaged_file(sqlite_url: str) -> None:
     with postroom.open(sqlite_url) as room:
         assert fine([each for each in room.operations.diagnose() if each.check == "files"])
         found = [each for each in room.operations.diagnose(deep=True) if each.check == "files"]
-    assert {each.level for each in found} == {Level.WRONG}
+    assert {each.level for each in found} == {Severity.WRONG}
     assert "queues_path" in found[0].what
 
 
@@ -115,7 +115,7 @@ def test_a_connection_that_does_not_sync(sqlite_url: str, told: Told) -> None:
         assert isinstance(room.store, SqliteStore)
         room.store.session.connection.execute("PRAGMA synchronous = NORMAL")
         (found,) = told(room, "store")
-    assert found.level is Level.WRONG
+    assert found.level is Severity.WRONG
     assert found.what.startswith("synchronous is 1: what was confirmed may be lost")
 
 
@@ -131,7 +131,7 @@ def test_a_server_that_does_not_write_whole_pages(postgres_url: str, postgres_se
             set_to("ALTER SYSTEM SET full_page_writes = off")
             for _ in range(100):
                 found = [each for each in room.operations.diagnose() if each.check == "store"]
-                if found[0].level is Level.WRONG:
+                if found[0].level is Severity.WRONG:
                     break
             assert found[0].what.startswith("full_page_writes is off")
             assert found[0].do == "set full_page_writes = on in postgresql.conf, and: pg_ctl reload"

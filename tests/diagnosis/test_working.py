@@ -11,7 +11,7 @@ from time import monotonic, sleep
 import pytest
 from tests.rules.conftest import without_spark
 
-from postroom.diagnosis.finding import Level
+from postroom.diagnosis.finding import Severity
 from postroom.engine import dispatch
 from postroom.model.moment import to_datetime, to_iso
 from postroom.room import Postroom
@@ -55,15 +55,15 @@ def test_an_engine_that_runs_ends_or_is_killed(
     room: Postroom, engine: subprocess.Popen[bytes], url: str, told: Told
 ) -> None:
     (runs,) = told(room, "engine")
-    assert (runs.level, runs.what) == (Level.OK, f"process {engine.pid} runs it, under number 1")
+    assert (runs.level, runs.what) == (Severity.OK, f"process {engine.pid} runs it, under number 1")
     engine.kill()
     engine.wait()
     (killed,) = told(room, "engine")
-    assert (killed.level, killed.do) == (Level.WARNING, "postroom run")
+    assert (killed.level, killed.do) == (Severity.WARNING, "postroom run")
     assert killed.what == f"the engine (process {engine.pid}) has ended without releasing its lease"
     assert room.run_until_idle() == 0
     (ended,) = told(room, "engine")
-    assert (ended.level, ended.what) == (Level.OK, "no engine runs, and none has left its lease behind")
+    assert (ended.level, ended.what) == (Severity.OK, "no engine runs, and none has left its lease behind")
 
 
 def test_a_lease_that_was_given_back_is_no_ones(room: Postroom) -> None:
@@ -80,17 +80,17 @@ def test_an_engine_that_has_gone_silent(timed: Postroom, clock: HandClock, owner
     assert fine(told(timed, "engine"))
     clock.pass_by(16)
     (found,) = told(timed, "engine")
-    assert found.level is Level.WARNING
+    assert found.level is Severity.WARNING
     assert "should have renewed its lease before 2027-01-15T08:00:15" in found.what
 
 
 def test_senders_that_run_and_that_have_gone_silent(timed: Postroom, clock: HandClock, told: Told) -> None:
     timed.store.transact("lease", lambda tx: tx.leases.acquire("senders", "elsewhere/7/1", 15))
     (runs,) = told(timed, "engine")
-    assert (runs.level, runs.what) == (Level.OK, "process 7 on elsewhere sends, under number 1")
+    assert (runs.level, runs.what) == (Severity.OK, "process 7 on elsewhere sends, under number 1")
     clock.pass_by(16)
     (silent,) = told(timed, "engine")
-    assert (silent.level, silent.where) == (Level.WARNING, "lease senders")
+    assert (silent.level, silent.where) == (Severity.WARNING, "lease senders")
     assert silent.what.startswith("the senders' process (process 7 on elsewhere) should have renewed its lease before ")
     assert silent.what.endswith("; nobody sends")
     timed.store.transact("lease", lambda tx: tx.leases.acquire("engine", "elsewhere/8/1", 15))
@@ -103,7 +103,7 @@ def test_senders_that_were_killed(room: Postroom, told: Told) -> None:
     gone = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout.strip()
     room.store.transact("lease", lambda tx: tx.leases.acquire("senders", gone, 600))
     (ended,) = told(room, "engine")
-    assert (ended.level, ended.do) == (Level.WARNING, "postroom run --senders")
+    assert (ended.level, ended.do) == (Severity.WARNING, "postroom run --senders")
     assert ended.what.endswith("has ended without releasing its lease; nobody sends")
 
 
@@ -112,15 +112,15 @@ def test_messages_that_wait_with_no_engine(timed: Postroom, clock: HandClock, tm
     assert fine(told(timed, "waiting"))
     timed.send("orders", "<order/>", format="xml")
     (found,) = told(timed, "waiting")
-    assert (found.level, found.do) == (Level.WARNING, "postroom run")
+    assert (found.level, found.do) == (Severity.WARNING, "postroom run")
     assert found.what == "1 message(s) wait, and no engine runs: 1 for rules"
     assert timed.operations.lags() == {"rules": 1, "flows": 0, "counters": 0, "procedures": 0}
     timed.store.transact("lease", lambda tx: tx.leases.acquire("engine", "elsewhere/1/1", 3_600))
     (behind,) = told(timed, "waiting")
-    assert (behind.level, behind.what) == (Level.OK, "1 message(s) wait for the engine: 1 for rules")
+    assert (behind.level, behind.what) == (Severity.OK, "1 message(s) wait for the engine: 1 for rules")
     clock.pass_by(301)
     stuck, _ = told(timed, "waiting")
-    assert (stuck.level, stuck.where) == (Level.WARNING, "orders")
+    assert (stuck.level, stuck.where) == (Severity.WARNING, "orders")
     assert stuck.what == "its next message has waited since 2027-01-15T08:00:00.000000Z, though the engine runs"
 
 
@@ -131,7 +131,7 @@ def test_a_schedule_that_nobody_looks_at_is_told(timed: Postroom, clock: HandClo
     assert fine(told(timed, "waiting"))
     clock.pass_by(61)
     (found,) = told(timed, "waiting")
-    assert (found.level, found.where) == (Level.WARNING, "schedule minutely")
+    assert (found.level, found.where) == (Severity.WARNING, "schedule minutely")
     assert found.what == f"its message should have been sent at {to_iso(to_datetime(due))}"
 
 
@@ -168,7 +168,7 @@ def test_effects_that_fail_or_that_nobody_does(
     timed.store.transact("release-lease", lambda tx: tx.leases.release("senders", fence))
     timed.run_until_idle()
     (failed,) = told(timed, "outbox")
-    assert (failed.level, failed.do) == (Level.WARNING, "postroom outbox retry 1, or: postroom outbox drop 1")
+    assert (failed.level, failed.do) == (Severity.WARNING, "postroom outbox retry 1, or: postroom outbox drop 1")
     assert failed.what.startswith("effect 1 (false for INP_0000) failed 3 time(s): ")
     timed.engine.drop_effect(1)
     assert fine(told(timed, "outbox"))

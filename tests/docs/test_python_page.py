@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import inspect
 import re
@@ -11,7 +12,7 @@ from types import ModuleType
 import pytest
 
 import postroom
-from postroom import errors
+from postroom import errors, spark, testing
 from postroom.room.journal import RoomJournal
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +41,15 @@ def test_every_public_name_and_method_is_described(api: ModuleType) -> None:
                 assert f"\n### {kind.__name__}.{name}\n" in PAGE, f"{kind.__name__}.{name}"
 
 
+def test_the_names_of_other_modules_are_described(api: ModuleType) -> None:
+    for module in (spark, testing):
+        assert module in api.MODULES
+        for name in module.__all__:
+            told = PAGE.split(f"\n### {module.__name__.removeprefix('postroom.')}.{name}\n")[1]
+            assert told.split("\n#")[0].split("```")[2].strip(), f"{name} has a docstring"
+    assert "\n#### HandClock.turn\n" in PAGE
+
+
 def test_signatures_are_those_of_the_code(api: ModuleType) -> None:
     assert api.signature(RoomJournal.locate) == "(key: str) -> str | None"
     assert "\nlocate(key: str) -> str | None\n" in PAGE
@@ -51,7 +61,38 @@ def test_signatures_are_those_of_the_code(api: ModuleType) -> None:
 def test_what_public_methods_answer_with_is_public(api: ModuleType) -> None:
     answers = {kind.__name__ for kind in api.answers()}
     assert answers >= {"Sent", "Received", "Listing", "Event", "Client", "Membership", "SphereTold", "StreamTotals"}
-    assert answers <= set(postroom.__all__)
+    assert {"QueueCount", "Delivery", "Difference", "StoryMessage", "QueueSeen"} <= answers, "what is in an answer, too"
+    for kind in api.answers():
+        assert kind.__name__ in postroom.__all__, kind
+        assert getattr(postroom, kind.__name__) is kind, f"two classes have the name {kind.__name__}"
+
+
+def test_every_attribute_that_an_answer_is_given_is_described(api: ModuleType) -> None:
+    ours = {
+        "Answer": {"kept"},
+        "ArchiveFolder": {"manifest", "folder"},
+        "Client": {"by"},
+        "Postroom": {"store", "lock"},
+    }
+    ours |= {"QueueSession": {"verbs"}, "Sphere": {"atexit"}, "Workers": {"workers"}}
+    checked = 0
+    for kind in (each for each in api.public_classes() if each.__name__ in postroom.__all__):
+        told = PAGE.split(f"\n## {kind.__name__}\n")[1].split("\n#")[0]
+        given = {
+            name
+            for each in kind.__mro__
+            if each.__module__.startswith("postroom") and not dataclasses.is_dataclass(each)
+            for name in re.findall(r"\bself\.([a-z]\w*)(?:: [^=\n]+)? = ", _written(each))
+        }
+        for name in given - ours.get(kind.__name__, set()):
+            assert f"- `{name}: " in told, f"{kind.__name__}.{name}"
+            checked += 1
+    assert checked > 15, "LeasedMessage.attempts is one of them"
+
+
+def _written(kind: type) -> str:
+    """How objects of a class are made."""
+    return inspect.getsource(vars(kind)["__init__"]) if "__init__" in vars(kind) else ""
 
 
 def test_every_method_of_a_part_is_told_under_the_name_of_the_part(api: ModuleType) -> None:

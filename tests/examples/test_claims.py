@@ -9,7 +9,7 @@ from tests.examples.test_gryphon import module
 
 import postroom
 from postroom.room import Postroom
-from postroom.stations.mail.story import Story, Told
+from postroom.stations.mail.story import Story, StoryMessage
 
 MASTER = "local[2]"
 claims = module("claims")
@@ -71,6 +71,6 @@ def check_lines(room: Postroom) -> None:
     assert any(line.startswith("To: ") for line in letter)
 
 
-def told(story: Story, key: str) -> Told:
+def told(story: Story, key: str) -> StoryMessage:
     (found,) = [each for each in story.messages if each.key == key]
     return found

@@ -126,3 +126,27 @@ def test_whole_messages(tmp_path: Path) -> None:
         file.write_text(json.dumps(odd) + "\n")
         with pytest.raises(FileLineInvalid):
             rows(file, messages=True)
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "text"), [(";", "id;n\na,b;1\n"), ("\t", 'id\tn\n"a,b"\t1\n'), (",", 'id,n\n"a,b",1\n')]
+)
+def test_columns_are_parted_by_what_is_asked_for(tmp_path: Path, delimiter: str, text: str) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(text)
+    ((_, draft),) = drafts(file, Options(delimiter=delimiter))
+    assert json.loads(draft.body) == {"id": "a,b", "n": "1"}
+    if delimiter != ",":
+        with pytest.raises(FileLineInvalid, match=r"line 1: it has one column, 'id.+n'; name what parts the columns"):
+            list(drafts(file, Options()))
+
+
+@pytest.mark.parametrize("delimiter", ["", ";;", '"', "\n", "\0"])
+def test_a_delimiter_is_one_character(tmp_path: Path, delimiter: str) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("a;b\n1;2\n")
+    with pytest.raises(ArgumentInvalid, match="delimiter: one character"):
+        list(drafts(file, Options(delimiter=delimiter)))
+    (tmp_path / "a.txt").write_text("a\n")
+    with pytest.raises(ArgumentInvalid, match=r"it parts the columns of \.csv"):
+        list(drafts(tmp_path / "a.txt", Options(delimiter=";")))

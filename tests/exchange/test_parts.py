@@ -11,7 +11,7 @@ from tests.exchange.test_bulk import lines
 
 from postroom.errors import ArgumentInvalid
 from postroom.exchange.message_files import Options
-from postroom.exchange.parts import Part, Reading, batches, read_rows, sent_before
+from postroom.exchange.parts import FilePart, Reading, batches, read_rows, sent_before
 
 
 def test_batches_are_the_file_in_order_within_both_limits(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_a_beginning_is_known_by_its_content_and_the_identity(tmp_path: Path) ->
     lines(file, range(50), bad=30).write_text(file.read_text().replace("{\n", '{"n": 0}\n'))
     assert sent_before(file, Options(), "mine", parts) == 20
     (part, *_) = parts
-    assert sent_before(file, Options(), "mine", [Part(part.message_count + 1, part.digest)]) == 0
+    assert sent_before(file, Options(), "mine", [FilePart(part.message_count + 1, part.digest)]) == 0
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_rows_that_are_no_messages_are_refused(rows: list[dict[str, object]]) ->
 
 
 def test_a_part_is_checked() -> None:
-    assert Part.checked(1, "0" * 32) == Part(1, "0" * 32)
+    assert FilePart.checked(1, "0" * 32) == FilePart(1, "0" * 32)
     for count, digest in ((0, "0" * 32), (1, "0" * 31), (1, "g" * 32)):
         with pytest.raises(ArgumentInvalid):
-            Part.checked(count, digest)
+            FilePart.checked(count, digest)

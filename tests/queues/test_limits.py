@@ -220,5 +220,10 @@ def test_a_full_queue_says_how_many_were_to_come(q: Postroom) -> None:
     q.send("q", "x")
     with pytest.raises(QueueFull, match=r"may have 3 messages and has 1; 3 more were to come$"):
         q.send_many("q", ["x"] * 3)
+    q.send_many("q", ["x"] * 2)
+    with pytest.raises(QueueFull, match=r"has 3; 1 more was to come$"):
+        q.send("q", "x")
+    q.receive_many("q", count=2, lease=60)[0].done()
+    assert q.receive("q").message is not None
     with pytest.raises(QueueFull, match=r"has 1; 5 more were to come, too many for one send"):
         q.send_many("q", ["x"] * 5)

@@ -38,6 +38,8 @@ def test_a_station_is_on_its_node_and_a_node_is_a_store(small: Postroom, tmp_pat
     assert [(node.name, node.answers) for node in small.stations.nodes()] == [("control", True), ("north", True)]
     with pytest.raises(NodeUnknown):
         small.stations.add("Eve", "e", "south")
+    with pytest.raises(StationTaken, match="on node north"):
+        small.stations.add("Ada", "another")
     with pytest.raises(StationTaken):
         small.stations.add("Ada", "a")
     small.stations.remove("Ada")

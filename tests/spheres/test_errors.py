@@ -210,7 +210,7 @@ def test_a_condition_that_fails_says_who_was_late(work: Postroom, sphere: Sphere
 
 
 def test_a_queue_with_the_name_of_a_state_is_not_taken_over(room: Postroom) -> None:
-    room.queues.create("COMMITTED")
+    room.store.transact("queue", lambda tx: tx.queues.create("COMMITTED", "basic", path="COMMITTED"))
     refused(room, StateTaken, room.sphere, "s")
     assert [count.queue for count in room.queues.accept().queues] == ["COMMITTED"]
 

@@ -128,7 +128,7 @@ def test_a_machine_knows_its_entities_and_its_transitions(room: Postroom) -> Non
     room.queues.create("TAKEN")
     with pytest.raises(StateTaken):
         room.spheres.machine(["TAKEN"], [])
-    room.queues.create("COMP.Q")
+    room.store.transact("queue", lambda tx: tx.queues.create("COMP.Q", "basic", path="COMP.Q"))
     with pytest.raises(StateTaken):
         room.sphere("one").send("TAKEN", "do", compensation="undo")
 

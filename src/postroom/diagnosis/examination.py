@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from postroom.diagnosis import network, places, spheres, storage, working
-from postroom.diagnosis.finding import Case, Check, Finding, Level
+from postroom.diagnosis.finding import Case, Check, Finding, Severity
 from postroom.errors import PostroomError, RoomMissing
 from postroom.store import schema_of, shown
 
@@ -42,7 +42,7 @@ def _found(check: Check, case: Case) -> list[Finding]:
     try:
         return check.findings(case)
     except PostroomError as error:
-        return [Finding(Level.WRONG, check.name, f"it could not be looked at: {error}", case.where)]
+        return [Finding(Severity.WRONG, check.name, f"it could not be looked at: {error}", case.where)]
 
 
 def unopened(url: str, *, named: bool) -> Finding | None:
@@ -52,16 +52,16 @@ def unopened(url: str, *, named: bool) -> Finding | None:
     try:
         present, known = schema_of(url)
     except RoomMissing:
-        level = Level.WRONG if named else Level.NOTE
+        level = Severity.WRONG if named else Severity.NOTE
         return Finding(
             level, "store", "there is no room here", where, "postroom queue create NAME, or: postroom load FILE"
         )
     except PostroomError as error:
-        return Finding(Level.WRONG, "store", str(error), where)
+        return Finding(Severity.WRONG, "store", str(error), where)
     if present > known:
         what = f"schema {present} is newer than this version of Postroom, which knows {known}"
-        return Finding(Level.WRONG, "schema", what, where, "pip install --upgrade postroom")
+        return Finding(Severity.WRONG, "schema", what, where, "pip install --upgrade postroom")
     if present < known:
         what = f"schema {present} of {known}: the next command upgrades the room, and there is no way back"
-        return Finding(Level.WARNING, "schema", what, where, "make a copy of the room; then: postroom count")
+        return Finding(Severity.WARNING, "schema", what, where, "make a copy of the room; then: postroom count")
     return None

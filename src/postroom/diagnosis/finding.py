@@ -13,7 +13,9 @@ from postroom.store import shown
 from postroom.store.kernel.base import Store
 
 
-class Level(StrEnum):
+class Severity(StrEnum):
+    """How bad it is."""
+
     OK = "ok"
     NOTE = "note"  # someone meant it, or it mends itself
     WARNING = "warning"  # something waits for a person
@@ -21,22 +23,25 @@ class Level(StrEnum):
 
     @property
     def is_ok(self) -> bool:
-        return self is Level.OK
+        """Whether there is nothing to say."""
+        return self is Severity.OK
 
     @property
     def is_wrong(self) -> bool:
-        return self is Level.WRONG
+        """Whether something does not work, or is lost."""
+        return self is Severity.WRONG
 
     @property
     def is_problem(self) -> bool:
-        return self in (Level.WARNING, Level.WRONG)
+        """Whether somebody has to do something."""
+        return self in (Severity.WARNING, Severity.WRONG)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """The outcome of one check."""
 
-    level: Level
+    level: Severity
     check: str
     what: str
     where: str = ""
@@ -79,27 +84,29 @@ class Check:
     def findings(self, case: Case) -> list[Finding]:
         remarks = [Finding(level, self.name, *texts) for level, *texts in self.look(case)]
         if not remarks:
-            return [Finding(Level.OK, self.name, self.fine)]
-        remarks.sort(key=lambda finding: -list(Level).index(finding.level))  # so that the worst is told
+            return [Finding(Severity.OK, self.name, self.fine)]
+        remarks.sort(key=lambda finding: -list(Severity).index(finding.level))  # so that the worst is told
         more = len(remarks) - FINDINGS_MAX
-        return remarks if more <= 0 else [*remarks[:FINDINGS_MAX], Finding(Level.NOTE, self.name, f"and {more} more")]
+        return (
+            remarks if more <= 0 else [*remarks[:FINDINGS_MAX], Finding(Severity.NOTE, self.name, f"and {more} more")]
+        )
 
 
 #: A level, what is so, where it is, and what to do.
-Told = tuple[Level, str, str, str]
+Told = tuple[Severity, str, str, str]
 
 
 def ok(what: str, where: str = "") -> Told:
-    return Level.OK, what, where, ""
+    return Severity.OK, what, where, ""
 
 
 def note(what: str, where: str, do: str = "") -> Told:
-    return Level.NOTE, what, where, do
+    return Severity.NOTE, what, where, do
 
 
 def warning(what: str, where: str, do: str) -> Told:
-    return Level.WARNING, what, where, do
+    return Severity.WARNING, what, where, do
 
 
 def wrong(what: str, where: str, do: str) -> Told:
-    return Level.WRONG, what, where, do
+    return Severity.WRONG, what, where, do

@@ -161,7 +161,7 @@ def _leases(tx: Transaction) -> list[tuple[str, int, int]]:
     remarks = []
     for queue in tx.queues.all():
         every = tx.deliveries.all(queue)
-        lost = [delivery for delivery in every if delivery.until <= tx.now or is_alive(delivery.owner) is False]
+        lost = [delivery for delivery in every if delivery.is_lost(tx.now)]
         if every:
             remarks.append((queue.name, len(every), len(lost)))
     return remarks

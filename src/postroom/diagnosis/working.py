@@ -7,7 +7,7 @@ from shlex import quote
 
 from postroom.diagnosis.finding import Case, Told, ok, warning
 from postroom.engine.holding import engines
-from postroom.engine.presence import Presence, State, presence, senders
+from postroom.engine.presence import EngineState, Presence, presence, senders
 from postroom.limits import OVERDUE_SECONDS, WAITED_SECONDS
 from postroom.model.moment import in_microseconds, to_datetime, to_iso
 from postroom.store.kernel.outbox import Effect
@@ -20,13 +20,13 @@ SEND = "postroom run --senders"
 def engine(case: Case) -> Iterator[Told]:
     """Which process has the engine's lease, and which one sends if it is another."""
     seen, apart = case.store.read(lambda tx: (presence(tx), senders(tx)))
-    if seen.state is State.RUNS:
+    if seen.state is EngineState.RUNS:
         yield ok(f"{seen.owner} runs it, under number {seen.number}")
         sharing = case.store.read(engines)
         for peer in sharing if len(sharing) > 1 else ():
             yield ok(str(peer))
     yield from _left(seen, "engine", f"the engine ({seen.owner})", "", RUN)
-    if apart.state is State.RUNS:
+    if apart.state is EngineState.RUNS:
         yield ok(f"{apart.owner} sends, under number {apart.number}")
     instead = "; the engine sends" if seen.works else "; nobody sends"
     yield from _left(apart, "senders", f"the senders' process ({apart.owner})", instead, SEND)
@@ -34,9 +34,9 @@ def engine(case: Case) -> Iterator[Told]:
 
 def _left(seen: Presence, lease: str, who: str, instead: str, command: str) -> Iterator[Told]:
     """A finding if a lease was neither released nor renewed in time."""
-    if seen.state is State.ENDED:
+    if seen.state is EngineState.ENDED:
         yield warning(f"{who} has ended without releasing its lease{instead}", f"lease {lease}", command)
-    elif seen.state is State.SILENT:
+    elif seen.state is EngineState.SILENT:
         until = to_iso(to_datetime(seen.until))
         what = f"{who} should have renewed its lease before {until}: it hangs, or has ended{instead}"
         yield warning(what, f"lease {lease}", f"end that process if it is there; then: {command}")

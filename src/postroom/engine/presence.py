@@ -11,7 +11,9 @@ from postroom.store.kernel.owner import described, is_alive
 from postroom.store.kernel.transaction import Transaction
 
 
-class State(StrEnum):
+class EngineState(StrEnum):
+    """What is known of the process of an engine, by its lease."""
+
     FREE = "free"  # none, and the last one has ended as it should
     RUNS = "runs"
     SILENT = "silent"  # it has not renewed its lease in time; on another machine it may have ended
@@ -21,14 +23,15 @@ class State(StrEnum):
 class Presence(NamedTuple):
     """The state of a room's engine or sender process at one moment."""
 
-    state: State
+    state: EngineState
     owner: str = ""  # in words: who has the lease, or had it last
     number: int = 0
     until: int = 0
 
     @property
     def works(self) -> bool:
-        return self.state is State.RUNS
+        """Whether it runs, and has renewed its lease in time."""
+        return self.state is EngineState.RUNS
 
 
 def presence(tx: Transaction) -> Presence:
@@ -44,9 +47,9 @@ def senders(tx: Transaction) -> Presence:
 def _seen(tx: Transaction, name: str) -> Presence:
     lease = tx.leases.named(name)
     if lease is None or lease.released:
-        return Presence(State.FREE)
+        return Presence(EngineState.FREE)
     if is_alive(lease.owner) is False:
-        state = State.ENDED
+        state = EngineState.ENDED
     else:
-        state = State.RUNS if lease.expires > tx.now else State.SILENT
+        state = EngineState.RUNS if lease.expires > tx.now else EngineState.SILENT
     return Presence(state, described(lease.owner), lease.fence, lease.expires)

@@ -154,15 +154,18 @@ class Fates:
 def withdraw(tx: Transaction, queue: int, stored: Stored) -> bool:
     """Withdraw a message that returns to a failed sphere, like everything else that it sent; False if its sphere has
     not failed."""
-    send = tx.spheres.sent(stored.key) if IN_SPHERE in stored.properties else None
-    if send is None or send.outcome is None:
-        return False
-    sphere = tx.spheres.find(send.sphere)
-    back = tx.messages.find(stored.key)
-    if sphere is None or back is None or sphere.state not in (ABORTING, ABORTED):
+    back = tx.messages.find(stored.key) if is_undone(tx, stored) else None
+    if back is None:
         return False
     tx.messages.remove(tx.queues.locked(queue), back, "withdraw")
     return True
+
+
+def is_undone(tx: Transaction, stored: Stored) -> bool:
+    """Whether the sphere that sent a message has failed and done with it: it is withdrawn when it returns."""
+    send = tx.spheres.sent(stored.key) if IN_SPHERE in stored.properties else None
+    sphere = None if send is None or send.outcome is None else tx.spheres.find(send.sphere)
+    return sphere is not None and sphere.state in (ABORTING, ABORTED)
 
 
 def plainly(tx: Transaction, queue: Queue, stored: Stored) -> None:

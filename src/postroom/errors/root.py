@@ -14,8 +14,10 @@ class PostroomError(Exception):
     code: ClassVar[str] = ""
     template: ClassVar[str] = ""
     advice: ClassVar[str] = ""  # what to do about it, in one or two sentences
-    happened: ClassVar[Happened] = "no"
+    happened: ClassVar[Happened] = "no"  # whether anything was changed
     status: ClassVar[str] = "99"
+
+    facts: dict[str, Any]  # what its text names
 
     def __init_subclass__(cls) -> None:
         """Users import all errors from ``postroom.errors``, whichever file defines them."""
@@ -23,7 +25,7 @@ class PostroomError(Exception):
             cls.__module__ = __package__
 
     def __init__(self, **facts: Any) -> None:
-        self.facts: dict[str, Any] = facts
+        self.facts = facts
         text = self.template.format(**facts)
         super().__init__(text.encode(errors="backslashreplace").decode())  # what it quotes may be no text at all
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from postroom.exchange.message_files import Options, file_size
-from postroom.exchange.parts import Batch, Part, Reading, sent_before
+from postroom.exchange.parts import Batch, FilePart, Reading, sent_before
 from postroom.exchange.reading_ahead import read_ahead
 from postroom.limits import BULK_BYTES, BULK_MESSAGES
 from postroom.model.message import Draft
@@ -46,7 +46,7 @@ class SentParts:
     """Which beginnings of files were sent to a queue."""
 
     queue: str
-    parts: list[Part]
+    parts: list[FilePart]
 
 
 class Intake(Protocol):
@@ -76,12 +76,12 @@ class StoreIntake:
         first = self._prefix(queue)
         names = self._store.read(lambda tx: tx.receipts.between(first, f"{first[:-1]};"))
         parts = (name[len(first) :].split(":") for name in names)
-        return SentParts(queue, [Part(int(count), digest) for count, digest in parts])
+        return SentParts(queue, [FilePart(int(count), digest) for count, digest in parts])
 
     def send(self, batch: Batch) -> int:
         return self.send_part(batch.part, batch.drafts)
 
-    def send_part(self, part: Part, drafts: Sequence[Draft]) -> int:
+    def send_part(self, part: FilePart, drafts: Sequence[Draft]) -> int:
         def work(tx: Transaction) -> int:
             name = f"{self._prefix(self._lock(tx))}{part.message_count}:{part.digest}"
             if tx.receipts.find(name, _FINGERPRINT) is not None:  # another process sends the same file

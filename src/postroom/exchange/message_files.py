@@ -37,6 +37,7 @@ class Options(NamedTuple):
     type: str | None = None
     properties: str = NO_PROPERTIES
     messages: bool = False  # a row is a whole message, as an export writes it
+    delimiter: str | None = None  # what parts the columns of a .csv; None is a comma
 
 
 def file_kind(file: Path) -> str:
@@ -61,10 +62,12 @@ def drafts(file: Path, options: Options) -> Iterator[tuple[int, Draft]]:
         raise ArgumentInvalid(argument="format", why=f"rows of {file.suffix} are JSON; only lines of .txt may be XML")
     if options.messages and kind != "jsonl":
         raise ArgumentInvalid(argument="messages", why="whole messages are in .jsonl files, as export writes them")
+    if options.delimiter is not None and kind != "csv":
+        raise ArgumentInvalid(argument="delimiter", why=f"it parts the columns of .csv; this is {file.suffix}")
     rows, draft = _READERS[kind]
     number = 0
     try:
-        for number, row in rows(file):
+        for number, row in rows(file, options):
             yield number, draft(row, options)
     except BodyError as error:
         raise FileLineInvalid(file=str(file), line=number, why=str(error)) from error
@@ -85,7 +88,7 @@ def records(file: Path) -> list[dict[str, Any]]:
     return batch
 
 
-def _lines(file: Path) -> Iterator[tuple[int, str]]:
+def _lines(file: Path, _: Options) -> Iterator[tuple[int, str]]:
     with file.open(encoding="utf-8-sig", newline="\n") as stream:
         number = 0
         while line := stream.readline(_LINE_CHARS_MAX):
@@ -97,8 +100,8 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
             yield number, line.rstrip("\r\n")
 
 
-def _json_lines(file: Path) -> Iterator[tuple[int, str]]:
-    for number, line in _lines(file):
+def _json_lines(file: Path, options: Options) -> Iterator[tuple[int, str]]:
+    for number, line in _lines(file, options):
         if text := line.strip():
             yield number, text
 
@@ -129,16 +132,22 @@ def _text_draft(text: str, options: Options) -> Draft:
     return Draft(text, form.value, options.type, options.properties)
 
 
+#: What parts the columns where a comma is the decimal point, and in texts copied from a table.
+_OTHER_DELIMITERS = ";\t|"
 #: A string as ``json_text`` writes it. A row of strings is put together of them in half of the time.
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def _csv_rows(file: Path) -> Iterator[tuple[int, str]]:
+def _csv_rows(file: Path, options: Options) -> Iterator[tuple[int, str]]:
     """Each row as the JSON text of an object."""
+    delimiter = _checked_delimiter(options.delimiter)
     with file.open(encoding="utf-8-sig", newline="") as stream:
-        reader = csv.reader(stream, strict=True)
+        reader = csv.reader(stream, strict=True, delimiter=delimiter)
         try:
             names = next(reader, [])
+            if options.delimiter is None and len(names) == 1 and set(names[0]) & set(_OTHER_DELIMITERS):
+                why = f"it has one column, {names[0]!r}; name what parts the columns: --delimiter ';'"
+                raise FileLineInvalid(file=str(file), line=1, why=why)
             if len(set(names)) != len(names) or not all(names):
                 raise FileLineInvalid(file=str(file), line=1, why="the names of columns are not all different")
             heads = [f"{_quoted(name)}:" for name in names]
@@ -151,6 +160,14 @@ def _csv_rows(file: Path) -> Iterator[tuple[int, str]]:
             raise FileLineInvalid(file=str(file), line=reader.line_num, why=str(error)) from error
 
 
+def _checked_delimiter(delimiter: str | None) -> str:
+    if delimiter is None:
+        return ","
+    if len(delimiter) != 1 or delimiter in '"\r\n' or not (delimiter.isprintable() or delimiter == "\t"):
+        raise ArgumentInvalid(argument="delimiter", why="one character, such as ';' or a tab")
+    return delimiter
+
+
 def _row_draft(row: dict[str, Any], options: Options) -> Draft:
     return _object_draft(json_text(row), options)
 
@@ -160,7 +177,7 @@ def _object_draft(body: str, options: Options) -> Draft:
     return Draft(body, "json", options.type, options.properties)
 
 
-def _parquet_rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _parquet_rows(file: Path, _: Options) -> Iterator[tuple[int, dict[str, Any]]]:
     import pyarrow
     import pyarrow.parquet
 
@@ -188,7 +205,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-_READERS: Mapping[str, tuple[Callable[[Path], Iterator[tuple[int, Any]]], Callable[[Any, Options], Draft]]] = {
+_READERS: Mapping[str, tuple[Callable[[Path, Options], Iterator[tuple[int, Any]]], Callable[[Any, Options], Draft]]] = {
     "jsonl": (_json_lines, _json_draft),
     "csv": (_csv_rows, _object_draft),
     "parquet": (_parquet_rows, _row_draft),

@@ -25,14 +25,14 @@ _ROW = {"body", "format", "type", "properties"}
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilePart:
     """A beginning of a file that was sent."""
 
     message_count: int
     digest: str  # of all of these messages
 
     @classmethod
-    def checked(cls, message_count: int, digest: str) -> Part:
+    def checked(cls, message_count: int, digest: str) -> FilePart:
         """A part as a client of a server names it; raises if it is none."""
         if message_count < 1:
             raise ArgumentInvalid(argument="message_count", why="at least 1")
@@ -45,7 +45,7 @@ class Part:
 class Batch:
     """Messages that are sent in one commit."""
 
-    part: Part  # of the file, up to their end
+    part: FilePart  # of the file, up to their end
     place: int  # about how many bytes of it
     drafts: list[Draft]
 
@@ -79,7 +79,7 @@ class Reading(NamedTuple):
     batch_bytes: int
 
 
-def sent_before(file: Path, options: Options, identity: str, parts: Sequence[Part]) -> int:
+def sent_before(file: Path, options: Options, identity: str, parts: Sequence[FilePart]) -> int:
     """How many messages of a file were sent before."""
     known: dict[int, set[str]] = defaultdict(set)
     for part in parts:
@@ -104,11 +104,11 @@ def batches(reading: Reading) -> Iterator[Batch]:
         if len(batch) >= reading.batch_messages or size >= reading.batch_bytes:
             digest.update(b"".join(map(_said, batch)))
             place += size + len(batch)
-            yield Batch(Part(count, digest.hexdigest()), place, batch)
+            yield Batch(FilePart(count, digest.hexdigest()), place, batch)
             batch, size = [], 0
     if batch:
         digest.update(b"".join(map(_said, batch)))
-        yield Batch(Part(count, digest.hexdigest()), place + size + len(batch), batch)
+        yield Batch(FilePart(count, digest.hexdigest()), place + size + len(batch), batch)
 
 
 def _digest(identity: str) -> blake2b:

@@ -16,7 +16,7 @@ from postroom import errors
 from postroom.engine.bounded_process import BoundedProcesses, Ended, attend
 from postroom.errors import FileUnreadable, PostroomError
 from postroom.exchange.message_files import Options
-from postroom.exchange.parts import Batch, Part, Reading, batches
+from postroom.exchange.parts import Batch, FilePart, Reading, batches
 from postroom.limits import READ_AHEAD_BYTES
 from postroom.model.body import Format
 from postroom.model.message import Draft
@@ -62,7 +62,7 @@ def _unpacked(packed: bytes) -> Batch:
     message_count, digest, place, sizes, columns = json.loads(head)
     bodies = [text[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True)]
     drafts = list(map(Draft._make, zip(bodies, *columns, strict=True)))
-    return Batch(Part(message_count, digest), place, drafts)
+    return Batch(FilePart(message_count, digest), place, drafts)
 
 
 def _answer(request: bytes, tell: Callable[[bytes], Any]) -> bytes:

@@ -1,7 +1,8 @@
 """Recurring times: ``0 7 * * 1-5`` is seven o'clock from Monday to Friday.
 
 Five fields: minute, hour, day of the month, month, day of the week (0 or 7 is Sunday). A field is ``*``, numbers,
-ranges and lists of them, each with a step: ``*/15``, ``1-5``, ``0,30``. If both days are restricted, either fits.
+ranges and lists of them, each with a step: ``*/15``, ``1-5``, ``0,30``. Months and days of the week may be named:
+``mon-fri``, ``January``. If both days are restricted, either fits. ``@daily`` stands for a whole line.
 """
 
 from __future__ import annotations
@@ -14,6 +15,25 @@ from postroom.errors import ArgumentInvalid
 from postroom.model.moment import to_datetime, to_microseconds
 
 _FIELDS = (("minute", 0, 59), ("hour", 0, 23), ("day", 1, 31), ("month", 1, 12), ("weekday", 0, 7))
+_WEEKDAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
+_MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_NAMED = {
+    "weekday": {name: str(number) for number, day in enumerate(_WEEKDAYS) for name in (day, day[:3])},
+    "month": {name: str(number) for number, month in enumerate(_MONTHS, 1) for name in (month, month[:3])},
+}
+#: Words for whole lines.
+_LINES = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
 _DAYS_MAX = 366 * 9  # a 29 February that comes never more is found out by then
 
 
@@ -32,8 +52,10 @@ class Cron:
 
     @classmethod
     def of(cls, text: str, zone: str = "UTC") -> Cron:
-        """The cron line of five fields; raises and names the invalid one."""
+        """The cron line of five fields, or a word for one; raises and names the invalid part."""
         words = text.split()
+        if len(words) == 1 and text.strip().startswith("@"):
+            words = _line(words[0]).split()
         if len(words) != len(_FIELDS):
             why = f"{text!r} has {len(words)} fields, not five: minute hour day month weekday"
             raise ArgumentInvalid(argument="cron", why=why)
@@ -77,6 +99,14 @@ def _zone(name: str) -> tzinfo:
         raise ArgumentInvalid(argument="zone", why=f"{name!r} is no time zone; such as Europe/Oslo") from None
 
 
+def _line(word: str) -> str:
+    """The five fields that a word such as ``@daily`` stands for."""
+    line = _LINES.get(word.lower())
+    if line is None:
+        raise ArgumentInvalid(argument="cron", why=f"{word!r} is none of {', '.join(_LINES)}")
+    return line
+
+
 def _numbers(word: str, name: str, least: int, most: int) -> frozenset[int]:
     chosen: set[int] = set()
     for part in word.split(","):
@@ -84,6 +114,10 @@ def _numbers(word: str, name: str, least: int, most: int) -> frozenset[int]:
         first, dash, last = span.partition("-")
         if span == "*":
             first, last, dash = str(least), str(most), "-"
+        named = _NAMED.get(name, {})
+        if last.lower() in ("sun", "sunday") and first.lower() not in ("sun", "sunday"):
+            last = "7"  # the end of a week: fri-sun
+        first, last = named.get(first.lower(), first), named.get(last.lower(), last)
         numbers = [first, last if dash else first, step if slash else "1"]
         if not all(number.isascii() and number.isdigit() and len(number) < 4 for number in numbers):
             raise ArgumentInvalid(argument="cron", why=f"{part!r} is no {name}")

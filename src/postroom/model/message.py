@@ -182,13 +182,17 @@ class Membership(Protocol):
 class Message:
     """A stored message as it was when it was read. It never changes."""
 
+    corrupt: bool  # it no longer matched its hash; what it said is not shown
+    blocked: bool  # it waits for an earlier one of the same key, as the policy of its queue wants it
+    sphere: Membership | None  # of a message that was received and belongs to a sphere
+
     __slots__ = ("_stored", "blocked", "corrupt", "sphere")
 
     def __init__(self, stored: Stored, corrupt: bool = False, blocked: bool = False) -> None:
         self._stored = stored
-        self.corrupt = corrupt  # it no longer matched its hash; what it said is not shown
-        self.blocked = blocked  # it waits for an earlier one of the same key, as the policy of its queue wants it
-        self.sphere: Membership | None = None  # of a message that was received and belongs to a sphere
+        self.corrupt = corrupt
+        self.blocked = blocked
+        self.sphere = None
 
     @property
     def key(self) -> str:

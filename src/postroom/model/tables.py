@@ -22,6 +22,8 @@ _ABOUT = ("key", "queue", "created")
 class Table:
     """Rows of messages in Arrow. DuckDB and Polars accept it directly."""
 
+    name: str
+
     def __init__(self, name: str, columns: Mapping[str, Sequence[Any]]) -> None:
         import pyarrow
 

@@ -56,27 +56,36 @@ def _parts(policy: Policy, drafts: Sequence[Draft]) -> Iterator[list[Draft]]:
         yield part
 
 
-def check_room(tx: Transaction, queue: Queue, count: int, size: int) -> None:
-    """Raise if a queue that refuses has no room for ``count`` messages of ``size`` bytes; changes nothing."""
+def check_room(tx: Transaction, queue: Queue, count: int, size: int, *, let_in: tuple[int, int] = (0, 0)) -> None:
+    """Raise if a queue that refuses has no room for ``count`` messages of ``size`` bytes; changes nothing.
+
+    ``let_in`` counts messages and bytes that a dry run has let in before.
+    """
     policy = tx.policies.of(queue)
     if not policy.limited or policy.over != REFUSE:
         return
     _make_young(tx, queue, policy)
-    _make_few(tx, queue, policy, count)
-    if policy.max_bytes is not None and tx.weights.measured(queue) + size > policy.max_bytes:
-        why = f"it may have {policy.max_bytes} bytes and has {tx.weights.measured(queue)}; {size} more were to come"
-        raise QueueFull(queue=queue.name, why=why)
+    messages, held = let_in
+    _make_few(tx, queue, policy, count, messages)
+    if policy.max_bytes is not None:
+        held += tx.weights.measured(queue)
+        if held + size > policy.max_bytes:
+            raise QueueFull(queue=queue.name, why=_why(policy.max_bytes, "bytes", held, size))
 
 
-def _make_few(tx: Transaction, queue: Queue, policy: Policy, count: int) -> None:
+def _why(most: int, what: str, held: int, coming: int) -> str:
+    return f"it may have {most} {what} and has {held}; {coming} more {'was' if coming == 1 else 'were'} to come"
+
+
+def _make_few(tx: Transaction, queue: Queue, policy: Policy, count: int, let_in: int = 0) -> None:
     if policy.max_messages is None:
         return
-    waiting = tx.counts.waiting(queue) + tx.deliveries.aside(queue, policy.max_messages)
+    waiting = tx.counts.waiting(queue) + tx.deliveries.aside(queue, policy.max_messages) + let_in
     over = waiting + count - policy.max_messages
     if over <= 0:
         return
     if policy.over == REFUSE:
-        why = f"it may have {policy.max_messages} messages and has {waiting}; {count} more were to come"
+        why = _why(policy.max_messages, "messages", waiting, count)
         raise QueueFull(queue=queue.name, why=why if count <= policy.max_messages else f"{why}, too many for one send")
     for _ in range(over):
         if _bury_oldest(tx, queue) is None:
@@ -95,8 +104,7 @@ def _make_light(tx: Transaction, queue: Queue, policy: Policy, drafts: Sequence[
     while held + coming > policy.max_bytes:
         buried = None if policy.over == REFUSE or coming > policy.max_bytes else _bury_oldest(tx, queue)
         if buried is None:
-            why = f"it may have {policy.max_bytes} bytes and has {held}; {coming} more were to come"
-            raise QueueFull(queue=queue.name, why=why)
+            raise QueueFull(queue=queue.name, why=_why(policy.max_bytes, "bytes", held, coming))
         held -= len(buried.body.encode())
     tx.weights.note(queue, held + coming, arrivals + len(drafts))
 

@@ -257,8 +257,10 @@ class Relocating:
             with run.task.noting(refused, [move.stored.key]):
                 target = run.task.accepting(tx, queues_of(tx, names_of(move.names))[0], source)
                 limits.kept(tx, target, tx.deliveries.details(move.stored.key).own(), move.stored.key)
-                run.coming(target.name, move.draft)
-                limits.check_room(tx, target, *run.weight[target.name])
+                count, weight = let_in = run.let_in.get(target.name, (0, 0))
+                size = len(move.draft.body.encode())
+                limits.check_room(tx, target, 1, size, let_in=let_in)
+                run.let_in[target.name] = (count + 1, weight + size)
                 goals[move.stored.key] = target.name
         return _Page(chosen, [refused.get(stored.key) or goals[stored.key] for stored in chosen], told, full)
 
@@ -360,16 +362,12 @@ class _Run:
         self.begin = 0  # all before this position were looked at, and stay
         self.passed: set[int] = set()
         self.told: set[int] = set()  # what pages that only look would send again
-        self.weight: dict[str, tuple[int, int]] = {}  # and how many messages and bytes they would bring to a queue
+        self.let_in: dict[str, tuple[int, int]] = {}  # and how many messages and bytes they would bring to a queue
 
     def pass_by(self, stored: Stored) -> None:
         """Note that a message stays."""
         self.begin = max(self.begin, stored.position)
         self.passed.add(stored.key)
-
-    def coming(self, queue: str, draft: Draft) -> None:
-        count, size = self.weight.get(queue, (0, 0))
-        self.weight[queue] = (count + 1, size + len(draft.body.encode()))
 
 
 def _plans(

@@ -170,10 +170,13 @@ class Accepted(NamedTuple):
 class Listing:
     """Messages of some queues, read page by page at each iteration."""
 
+    status: str
+    next: str | None  # after it was iterated: where those behind its limit begin; None if there are no more
+
     def __init__(self, pages: Callable[[], Iterator[Message]], next: str | None = None) -> None:
         self._pages = pages
         self.status = status.DONE
-        self.next = next  # after it was iterated: where those behind its limit begin; None if there are no more
+        self.next = next
 
     def __iter__(self) -> Iterator[Message]:
         return self._pages()

@@ -50,6 +50,8 @@ class Partial(NamedTuple):
 class QueueSession:
     """The verbs of one program, from start to end."""
 
+    source: str | None  # the terminal that it sends as
+
     def __init__(self, store: Store, verbs: Verbs, source: str | None = None) -> None:
         self._store = store
         self.verbs = verbs

@@ -104,6 +104,8 @@ class Postroom:
     ``room.access``. The common verbs can be called on the room itself.
     """
 
+    url: str  # as it was opened: a path, or a URL
+
     def __init__(self, store: Store, url: str, actor: str, owner: str | None, broker: str) -> None:
         self._parts = Parts(store, url, actor, owner, broker)
         self.lock = self._parts.lock

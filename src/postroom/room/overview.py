@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from postroom.engine.blocked import blocked
 from postroom.engine.holding import EngineSeen, engines
-from postroom.engine.presence import Presence, State, presence, senders
+from postroom.engine.presence import EngineState, Presence, presence, senders
 from postroom.limits import TOP_JOURNAL_ROWS, TOP_REREAD_ROWS, TOP_STEPS
 from postroom.model.moment import to_datetime, to_iso
 from postroom.store.kernel.base import Store
@@ -25,7 +25,7 @@ from postroom.store.tables.spheres import STATES
 if TYPE_CHECKING:
     from postroom.rules.language.definitions import Program
 
-NOBODY = Presence(State.FREE)
+NOBODY = Presence(EngineState.FREE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,9 +106,9 @@ class RoomQueues(RoomPart):
         must exist and be enabled, and becomes a property of the message.
 
         A message with a higher ``priority``, 0 to 9, is received before others of its queue. With ``delay``, seconds,
-        or ``at``, a time, it is delivered later; it keeps its place in the queue. After ``expires`` seconds it is no
-        longer delivered. ``reply_to`` and ``correlation`` are properties of these names. ``wait`` is how many seconds
-        to wait for room in a full queue.
+        or ``at``, a time (UTC if it has no zone), it is delivered later; it keeps its place in the queue. After
+        ``expires`` seconds it is no longer delivered. ``reply_to`` and ``correlation`` are properties of these names.
+        ``wait`` is how many seconds to wait for room in a full queue.
         """
         if reply_to is not None or correlation is not None or source is not None:
             properties = _with(properties, {"reply_to": reply_to, "correlation": correlation, SOURCE: source})
@@ -190,6 +190,7 @@ class RoomQueues(RoomPart):
         type: str | None = None,
         properties: Mapping[str, Value] | None = None,
         messages: bool = False,
+        delimiter: str | None = None,
         idempotency_key: str = "",
         progress: OnProgress | None = None,
     ) -> SentFile:
@@ -197,13 +198,15 @@ class RoomQueues(RoomPart):
 
         At an invalid row it raises; the batches before it stay sent. A repeated call continues after that, even if
         later rows were corrected or added: sent rows are recognised by content. Another ``idempotency_key`` sends the
-        same rows again. With ``messages`` a row is a whole message, as ``export`` writes it.
+        same rows again. With ``messages`` a row is a whole message, as ``export`` writes it. ``delimiter`` parts the
+        columns of ``.csv``, by default a comma.
         """
         from postroom.exchange.bulk import send_file
         from postroom.exchange.message_files import Options
 
         declared = None if format is None else format_of(format)
-        options = Options(declared, type, given_properties(properties) if properties else NO_PROPERTIES, messages)
+        given = given_properties(properties) if properties else NO_PROPERTIES
+        options = Options(declared, type, given, messages, delimiter)
         if idempotency_key:
             checked_key(idempotency_key)
         intake = self._intake(said(queue))
@@ -227,9 +230,9 @@ class RoomQueues(RoomPart):
         ``message_count`` and ``digest`` are those of the file up to the end of these messages. Returns how many were
         sent: none, if that part was sent before.
         """
-        from postroom.exchange.parts import Part, read_rows
+        from postroom.exchange.parts import FilePart, read_rows
 
-        part, drafts = Part.checked(message_count, digest), read_rows(rows)
+        part, drafts = FilePart.checked(message_count, digest), read_rows(rows)
         return self._store_intake(said(queue), of_user).send_part(part, drafts)
 
     def _intake(self, queue: Sequence[str]) -> Intake:
@@ -454,6 +457,8 @@ class RoomQueues(RoomPart):
 @check_methods
 class QueueHandle:
     """A queue or a level of the tree, as an object with methods."""
+
+    names: tuple[str, ...]
 
     def __init__(self, room: RoomQueues, names: Sequence[str]) -> None:
         self._room = room

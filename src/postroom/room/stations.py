@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from postroom.errors import ArgumentInvalid, PrincipalRefused, TypeUnknown
+from postroom.errors import ArgumentInvalid, PrincipalRefused, StationTaken, TypeUnknown
 from postroom.limits import INT_MAX, WAITING_MAX
 from postroom.model.message import Message
 from postroom.room.identity import whoever_acts
@@ -57,6 +57,9 @@ class RoomStations(RoomPart):
 
     def add(self, name: str, password: str, node: str = CONTROL) -> Station:
         """Add a station on a node. For a registered name, its own password is required."""
+        home = self._parts.network.stations().get(name)
+        if home is not None:  # whatever the password is
+            raise StationTaken(station=name, node=home)
         if self._parts.registry.knows(name):
             self._parts.registry.verify(name, password)
             self._parts.network.add_station(name, node, None)

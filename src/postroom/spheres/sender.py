@@ -27,6 +27,8 @@ class Writer(Protocol):
 class Sender:
     """Can send while the sphere is in one of some states."""
 
+    id: str
+
     def __init__(
         self, store: Store, access: QueueAccess, id: str, states: Sequence[str], cause: int | None = None
     ) -> None:

@@ -41,7 +41,7 @@ from postroom.store.tables.scans import END
 
 if TYPE_CHECKING:
     from postroom.stations.queries.query import Question, Spark
-    from postroom.stations.queries.sql import Table
+    from postroom.stations.queries.sql import SqlResult
 
 T = TypeVar("T")
 _AS_OF = "as-of="
@@ -67,6 +67,9 @@ class InventoryItem:
 @check_methods
 class Station:
     """Created by ``room.station``. It can access the messages of its own database, and images of all others."""
+
+    name: str
+    node: str  # whose store has its messages
 
     def __init__(self, network: Network, name: str, spark: Spark, owner: str) -> None:
         self.name = name
@@ -432,7 +435,7 @@ class Station:
         self._table(name)
         self._store().transact("image-table", lambda tx: tx.image_tables.drop(self._queue(tx).id, name))
 
-    def sql(self, statement: str, *, timeout: float = SQL_SECONDS, progress: OnProgress | None = None) -> Table:
+    def sql(self, statement: str, *, timeout: float = SQL_SECONDS, progress: OnProgress | None = None) -> SqlResult:
         """Query the temporary tables of this station in Spark SQL, in a separate process on this machine, with a time
         limit."""
         from postroom.stations.queries.sql import ask  # it needs Spark's types

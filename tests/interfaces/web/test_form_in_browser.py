@@ -229,6 +229,20 @@ def test_a_long_text_has_the_whole_width_in_print(stage: Served, receipts: str, 
         assert (said["width"] > line["width"] * 0.95) == (share == 1)
 
 
+def test_what_is_not_saved_is_marked_in_print(receipts: str, page: Page) -> None:
+    page.goto(f"{receipts}/new/RECEIPT")
+    mark = "getComputedStyle(document.querySelector('.paper'), '::before').content"
+    page.get_by_label("Said:").fill("thanks")
+    assert page.evaluate(mark) == "none", "on the screen a line below says so"
+    page.emulate_media(media="print")
+    assert page.evaluate(mark) == '"Draft, not saved"'
+    page.emulate_media(media="screen")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url("**/forms/**")
+    page.emulate_media(media="print")
+    assert page.evaluate(mark) == "none"
+
+
 def test_a_form_is_not_shipped_before_its_draft_is_saved(stage: Served, receipts: str, page: Page) -> None:
     """Also if the draft was written before, and is brought back with the page."""
     key = stage.room.stations.admitted("Director").create("RECEIPT", {"Said": "draft"})

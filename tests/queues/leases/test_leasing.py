@@ -6,12 +6,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
 import pytest
+from tests.faults.upkeep_workload import write_here
 
 import postroom
+from postroom.engine import archiving
 from postroom.errors import ArgumentInvalid, LeaseOver, MessageCorrupt, PostroomError, QueueHeld, QueueInUse
 from postroom.queues.leases import leasing
 from postroom.queues.leases.leased import LeasedMessage
@@ -312,6 +315,13 @@ def test_a_lease_is_ended_by_its_number(url: str) -> None:
             other.consumers.lease(message.lease)
         with pytest.raises(LeaseOver, match="no message was given out"):
             other._parts.leasing.done(1)
+
+
+def test_who_has_a_lease_that_began_in_the_archive_is_not_known(q: Postroom, tmp_path: Path) -> None:
+    leased(q)
+    archiving.archive(q.store, 2**62, tmp_path / "old", write_here)
+    (lease,) = q.consumers.leases()
+    assert (lease.by, lease.as_dict()["by"]) == (None, None)
 
 
 def test_an_extended_lease_does_not_run_out(q: Postroom) -> None:

@@ -377,6 +377,35 @@ def test_a_retry_is_logged_with_its_time(q: Postroom, caplog: pytest.LogCaptureF
     assert told.endswith(": ZeroDivisionError: division by zero")
 
 
+@pytest.mark.parametrize("backoff", [0.0, 60.0])
+def test_what_is_not_delivered_again_is_logged_so(
+    q: Postroom, caplog: pytest.LogCaptureFixture, backoff: float
+) -> None:
+    q.consumers.set_policy("q", backoff=backoff)
+    sphere = q.sphere("order")
+    sent = sphere.send("q", "x", compensation=None).key
+
+    @q.worker("q")
+    def handle(message: LeasedMessage) -> None:
+        sphere.abort("no")
+        raise ValueError("too late")
+
+    q.drain()
+    assert caplog.messages == [
+        f"queue q, message {sent}: attempt 1 failed, it is not delivered again (its sphere has failed): "
+        "ValueError: too late"
+    ]
+
+
+def test_what_expires_before_its_next_attempt_is_logged_so(q: Postroom, caplog: pytest.LogCaptureFixture) -> None:
+    q.consumers.set_policy("q", backoff=60)
+    q.worker("q")(lambda message: 1 / 0)
+    q.send("q", "short", expires=30)
+    q.send("q", "long", expires=90)
+    q.drain()
+    assert ["it is not delivered again (it expires before)" in said for said in caplog.messages] == [True, False]
+
+
 def test_a_worker_waits_longer_after_each_failure_in_a_queue_without_limits() -> None:
     clock = HandClock()
     with temporary_room(clock) as room:

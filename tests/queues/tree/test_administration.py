@@ -101,3 +101,18 @@ def test_a_refused_name_says_what_to_do_instead(room: Postroom) -> None:
     room.queues.create("stock")
     with pytest.raises(NameTaken, match=r"use it as it is; in Python, exist_ok=True accepts it"):
         room.queues.create("stock")
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        *((name, "spheres keep what they need in the queues") for name in ("ACTIVE", "ABORTED", "COMP.Q", "ALIVE.Q")),
+        ("meta:trading", "meta-spaces of flows"),
+        ("*", "means all queues in a grant"),
+    ],
+)
+def test_a_name_that_a_capability_needs_is_refused(room: Postroom, name: str, why: str) -> None:
+    with pytest.raises(NameInvalid, match=why) as refused:
+        room.queues.create(name)
+    assert refused.value.advice == "Choose another name, as the message says."
+    room.sphere("s").commit()

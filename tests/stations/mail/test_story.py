@@ -12,7 +12,7 @@ from postroom import limits
 from postroom.errors import ArgumentInvalid, KeyInvalid, MessageUnknown
 from postroom.model.types import Field, Kind, MessageType
 from postroom.room import Postroom
-from postroom.stations.mail.story import Story, Told
+from postroom.stations.mail.story import Story, StoryMessage
 
 MASTER = "local[2]"
 PROGRAM = """
@@ -51,7 +51,7 @@ procedure settle at Desk
 """
 
 
-def told(story: Story, key: str) -> Told:
+def told(story: Story, key: str) -> StoryMessage:
     (found,) = [each for each in story.messages if each.key == key]
     return found
 

@@ -18,6 +18,8 @@ from postroom.store.kernel.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class SpaceShown:
+    """A space: its type, and what waits there."""
+
     name: str
     domain: str
     type: str
@@ -34,6 +36,8 @@ class SpaceShown:
 
 @dataclass(frozen=True, slots=True)
 class ArcShown:
+    """An arc: where it leads, and whether it is in force."""
+
     name: str
     domains: tuple[str, ...]
     source: str
@@ -56,6 +60,8 @@ class ArcShown:
 
 @dataclass(frozen=True, slots=True)
 class TableShown:
+    """A table that arcs join, and the space that fills it."""
+
     name: str
     domain: str
     type: str

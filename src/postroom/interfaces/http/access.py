@@ -92,7 +92,7 @@ class Callers:
         """The caller of a header; raises if the token is invalid."""
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token:
-            raise TokenRefused(why="give it as the header Authorization: Bearer TOKEN")
+            raise TokenRefused(why="none was given; set POSTROOM_TOKEN, or send the header Authorization: Bearer TOKEN")
         version = self._version
         try:
             identity, expires = self._room.access.identify(token.strip())

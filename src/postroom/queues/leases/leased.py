@@ -30,6 +30,7 @@ class FailedAttempt:
     dead_letters: str | None = None  # the queue that it went to
     due: datetime | None = None  # when it is delivered again, if not at once
     attempts_allowed: int | None = None  # by the policy of its queue
+    over: str | None = None  # why nobody gets it again, if it is no dead letter
 
     def as_dict(self) -> dict[str, Any]:
         due = {} if self.due is None else {"due": to_iso(self.due)}
@@ -43,14 +44,15 @@ class LeaseShown:
     lease: int
     key: str
     queue: str
-    by: str  # who has received the message
+    by: str | None  # who has received the message; None if that was archived
     owner: str  # the process with which the lease ends; empty if only its time ends it
     since: datetime
     until: datetime
     attempts: int
+    lost: bool = False  # its process or its time has ended: the next receive from the queue gives the message back
 
     def as_dict(self) -> dict[str, Any]:
-        names = ("lease", "key", "queue", "by", "attempts")
+        names = ("lease", "key", "queue", "by", "attempts", "lost")
         times = {"since": to_iso(self.since), "until": to_iso(self.until)}
         return {name: getattr(self, name) for name in names} | {"owner": self.owner or None} | times
 
@@ -59,6 +61,11 @@ class LeaseShown:
 class LeasedMessage(Message):
     """A leased message. It stays in its queue until the lease ends."""
 
+    lease: int  # its number, which whoever ends it shows
+    attempts: int  # how often it was given out, this time included
+    seconds: float  # for which it was given out
+    ended: bool  # whether it was ended by this object
+
     __slots__ = ("_leasing", "_until", "attempts", "ended", "lease", "seconds")
 
     def __init__(
@@ -66,11 +73,11 @@ class LeasedMessage(Message):
     ) -> None:
         super().__init__(stored)
         self._leasing = leasing
-        self.seconds = seconds  # for which it was given out
+        self.seconds = seconds
         self._until = until
-        self.lease = lease  # its number, which whoever ends it shows
-        self.attempts = attempts  # how often it was given out, this time included
-        self.ended = False  # whether it was ended by this object
+        self.lease = lease
+        self.attempts = attempts
+        self.ended = False
 
     @property
     def until(self) -> datetime:

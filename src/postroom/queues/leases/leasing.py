@@ -13,7 +13,7 @@ from functools import partial
 from time import monotonic
 from typing import NamedTuple
 
-from postroom.engine.spheres import withdraw
+from postroom.engine.spheres import is_undone, withdraw
 from postroom.errors import ArgumentInvalid, LeaseOver, MessageCorrupt, QueueHeld, QueueLocked, StoreCorrupt
 from postroom.limits import (
     DELAY_SECONDS_MAX,
@@ -346,7 +346,7 @@ class Leasing:
         if not isinstance(reason, str):
             raise ArgumentInvalid(argument="reason", why="text is expected")
         why = storable(reason.strip()) or "it failed"  # often it is the text of an error, which may quote anything
-        buried = self._store.transact("fail", lambda tx: self._fail(tx, Ended(fence, why, final)))
+        buried = self._store.transact("fail", lambda tx: self._fail(tx, Ended(fence, why, final))[1])
         self._held.discard(fence)
         return buried
 
@@ -359,17 +359,19 @@ class Leasing:
 
         def work(tx: Transaction) -> FailedAttempt:
             leased = tx.deliveries.find(fence)
-            buried = self._fail(tx, ended, by_worker=True)
+            stored, buried = self._fail(tx, ended, by_worker=True)
             assert leased is not None, "else its end is refused"
             attempts = tx.policies.of(tx.queues.to_read(leased.queue)).attempts
-            due = None if buried else tx.deliveries.details(leased.message).due
-            return FailedAttempt(buried, None if due is None else to_datetime(due), attempts)
+            if buried is not None:
+                return FailedAttempt(buried, None, attempts)
+            over, due = _over(tx, stored), tx.deliveries.details(stored.key).due
+            return FailedAttempt(None, None if due is None else to_datetime(due), attempts, over)
 
         failed = self._store.transact("fail", work)
         self._held.discard(fence)
         return failed
 
-    def _fail(self, tx: Transaction, ended: Ended, *, by_worker: bool = False) -> str | None:
+    def _fail(self, tx: Transaction, ended: Ended, *, by_worker: bool = False) -> tuple[Stored, str | None]:
         assert ended.failed is not None
         why = ended.failed[:REASON_CHARS_MAX]
         stored, buried = tx.deliveries.fail(ended.fence, why, final=ended.final, by_worker=by_worker)
@@ -377,7 +379,7 @@ class Leasing:
             self._came_back(tx, stored)
         else:
             tx.wake_next(_queue_of(tx, stored))
-        return buried
+        return stored, buried
 
     def end(self, tx: Transaction, ended: Ended) -> None:
         """End a lease within a transaction; raises ``LeaseOver``, and then nothing has changed."""
@@ -506,12 +508,23 @@ def _shown(tx: Transaction, delivery: Delivery, attempts: int) -> LeaseShown:
         delivery.fence,
         key_text(delivery.message),
         tx.queues.to_read(delivery.queue).name,
-        tx.journal.actor_of(delivery.fence) or "",
+        tx.journal.actor_of(delivery.fence),
         described(delivery.owner) if delivery.owner else "",
         until if began is None else to_datetime(began),
         until,
         attempts,
+        delivery.is_lost(tx.now),
     )
+
+
+def _over(tx: Transaction, stored: Stored) -> str | None:
+    """Why a message that is given back is delivered to nobody, if that is known already."""
+    if is_undone(tx, stored):
+        return "its sphere has failed"
+    details = tx.deliveries.details(stored.key)
+    if details.expires is not None and details.expires <= max(details.due or 0, tx.now):
+        return "it expires before"
+    return None
 
 
 def _queue_of(tx: Transaction, stored: Stored) -> int:

@@ -359,6 +359,8 @@ def _log_failure(message: LeasedMessage, why: str, failed: FailedAttempt, failur
     attempt = f"attempt {message.attempts}{of}"
     if failed.dead_letters is not None:
         then = f"it is a dead letter in {failed.dead_letters}"
+    elif failed.over is not None:
+        then = f"it is not delivered again ({failed.over})"
     else:
         then = "it is delivered again" + ("" if failed.due is None else f" at {to_iso(failed.due)}")
     text = f"queue {message.queue}, message {message.key}: {attempt} failed, {then}: {why}"

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from postroom.errors import ArgumentInvalid, NameInvalid, NameTaken, PasswordWrong, QueueInUse
 from postroom.limits import PASSWORD_CHARS_MAX, QUEUE_NAME_CHARS_MAX
 from postroom.model.password import hash_password, verify_password
+from postroom.model.rights import EVERYTHING
 from postroom.queues import locks
 from postroom.queues.tree.addressing import (
     PRINCIPAL,
@@ -23,8 +24,9 @@ from postroom.queues.tree.addressing import (
 from postroom.queues.tree.uses import refuse_needed
 from postroom.store.kernel.base import Store
 from postroom.store.kernel.policies import NO_POLICY
-from postroom.store.kernel.queues import LEAVING, MAILBOX, STATION, Hold, Keep
+from postroom.store.kernel.queues import LEAVING, MAILBOX, META_SPACE, STATION, Hold, Keep
 from postroom.store.kernel.transaction import Transaction
+from postroom.store.tables.spheres import ALIVE_QUEUE, STATES, UNDO_QUEUE
 
 #: In the address of a page or a request these mean another place.
 DOTS = (".", "..")
@@ -43,6 +45,7 @@ class Administration:
     ) -> None:
         """Make one queue by name. Raises if the name is taken, unless ``exist_ok`` and it is such a queue."""
         check_queue_name(name)
+        _check_not_reserved(name)
         secret = None if password is None else hash_password(checked_password(password))
 
         def work(tx: Transaction) -> None:
@@ -166,6 +169,19 @@ def check_queue_name(name: str) -> None:
         why = "INP_… and OUT_… name the queues of a description"
     elif name == LEAVING or name.startswith((f"{STATION}:", f"{MAILBOX}:")):
         why = f"{STATION}:…, {MAILBOX}:… and {LEAVING} name the queues of stations"
+    if why is not None:
+        raise NameInvalid(name=name, why=why)
+
+
+def _check_not_reserved(name: str) -> None:
+    """Raise if a capability needs this name, so that a queue of a user would stop it later."""
+    why = None
+    if name in (*STATES, UNDO_QUEUE, ALIVE_QUEUE):
+        why = f"spheres keep what they need in the queues {', '.join((*STATES, UNDO_QUEUE, ALIVE_QUEUE))}"
+    elif name.startswith(f"{META_SPACE}:"):
+        why = f"{META_SPACE}:… name the meta-spaces of flows"
+    elif name == EVERYTHING:
+        why = f"{EVERYTHING} means all queues in a grant"
     if why is not None:
         raise NameInvalid(name=name, why=why)
 

@@ -27,7 +27,7 @@ from postroom.store.tables.spheres import Send
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StoryMessage:
     """One message of a story."""
 
     key: str
@@ -60,7 +60,7 @@ class Story:
     """The messages as a tree: each comes below the first of its causes."""
 
     key: str
-    messages: tuple[Told, ...]
+    messages: tuple[StoryMessage, ...]
     complete: bool  # else there are more messages than a story tells
     silent: tuple[str, ...] = ()  # nodes that did not answer
 
@@ -202,12 +202,12 @@ class _Teller:
 
     # --- telling ---
 
-    def tree(self) -> tuple[Told, ...]:
+    def tree(self) -> tuple[StoryMessage, ...]:
         below: dict[int | None, list[int]] = {}
         for number in sorted(self.told, key=lambda key: (self.told[key].events[0].time, key)):
             above = next((cause for cause in self.causes(number) if cause in self.told), None)
             below.setdefault(above, []).append(number)
-        order: list[Told] = []
+        order: list[StoryMessage] = []
         ahead = [(number, 0) for number in reversed(below.get(None, ()))]
         while ahead:
             number, depth = ahead.pop()
@@ -215,7 +215,7 @@ class _Teller:
             ahead += [(effect, depth + 1) for effect in reversed(below.get(number, ()))]
         return tuple(order)
 
-    def _told(self, number: int, depth: int) -> Told:
+    def _told(self, number: int, depth: int) -> StoryMessage:
         known = self.told[number]
         stored, send = known.stored, known.send
         place = None if stored is None else place_of(stored.queue)
@@ -224,7 +224,7 @@ class _Teller:
         sphere = (known.events[0].detail or {}).get("sphere") if send is None else send.sphere
         if sphere is None and stored is not None and stored.sound:  # made for a message of a sphere
             sphere = sphere_of(stored)
-        return Told(
+        return StoryMessage(
             key_text(number),
             known.origin.type,
             place,

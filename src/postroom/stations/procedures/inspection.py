@@ -109,9 +109,11 @@ class Waiting:
 class WaitingSets(list[Waiting]):
     """The waiting sets of the nodes that respond, and the errors of other nodes."""
 
+    missing: dict[str, str]  # why, by node
+
     def __init__(self, sets: Iterable[Waiting] = (), missing: Mapping[str, str] | None = None) -> None:
         super().__init__(sets)
-        self.missing = dict(missing or {})  # by node
+        self.missing = dict(missing or {})
 
     def as_dict(self) -> dict[str, Any]:
         missing = [{"node": node, "why": why} for node, why in self.missing.items()]
@@ -322,9 +324,11 @@ class ProcedureFailed:
 class ProcedureErrors(list[ProcedureFailed]):
     """The failures at the nodes that respond, and the errors of other nodes."""
 
+    missing: dict[str, str]  # why, by node
+
     def __init__(self, errors: Iterable[ProcedureFailed] = (), missing: Mapping[str, str] | None = None) -> None:
         super().__init__(errors)
-        self.missing = dict(missing or {})  # by node
+        self.missing = dict(missing or {})
 
     def as_dict(self) -> dict[str, Any]:
         missing = [{"node": node, "why": why} for node, why in self.missing.items()]

@@ -56,6 +56,10 @@ class Image:
 class Answer(Sequence[Image]):
     """The images that a query found, by key; decoded when they are read."""
 
+    seq: int | None  # the query's number; a local one has none
+    is_part: bool  # of what that query found: it was looked through again
+    damaged: tuple[str, ...]  # keys of damaged messages
+
     def __init__(
         self,
         seq: int | None,
@@ -65,10 +69,10 @@ class Answer(Sequence[Image]):
         *,
         is_part: bool = False,
     ) -> None:
-        self.seq = seq  # the query's number; a local one has none
-        self.is_part = is_part  # of what that query found: it was looked through again
+        self.seq = seq
+        self.is_part = is_part
         self.kept = kept
-        self.damaged = tuple(damaged)  # keys of damaged messages
+        self.damaged = tuple(damaged)
         self._editions = editions
 
     def __len__(self) -> int:

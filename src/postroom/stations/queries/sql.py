@@ -48,7 +48,7 @@ _TYPES: Mapping[Kind, DataType] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SqlResult:
     """The result of a statement."""
 
     columns: tuple[str, ...]
@@ -67,7 +67,7 @@ def ask(
     images: Callable[[str], Sequence[KeptImage]],
     seconds: float = SQL_SECONDS,
     progress: OnProgress | None = None,
-) -> Table:
+) -> SqlResult:
     """Run a statement over temporary tables, each with the form of its query.
 
     A column is named like its field, with ``_`` for blanks; ``key`` and ``place`` are columns, too. It runs in a
@@ -80,7 +80,7 @@ def ask(
         types = schema(editions[name], rows)
         tables[name] = (types.json(), packed(_as_decimals(rows, types)))
     answer = _asked([seconds, "run", statement, tables, SQL_ROWS_MAX, SQL_BYTES_MAX], progress)
-    return Table(tuple(answer["columns"]), tuple(tuple(unpacked(row)) for row in answer["rows"]))
+    return SqlResult(tuple(answer["columns"]), tuple(tuple(unpacked(row)) for row in answer["rows"]))
 
 
 def _asked(request: list[Any], progress: OnProgress | None = None) -> dict[str, Any]:

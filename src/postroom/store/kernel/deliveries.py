@@ -129,6 +129,10 @@ class Delivery(NamedTuple):
     owner: str  # a process, or nobody: then only its time ends it
     until: int
 
+    def is_lost(self, now: int) -> bool:
+        """Whether its time is over, or its process is known to have ended."""
+        return self.until <= now or is_alive(self.owner) is False
+
 
 class Details(NamedTuple):
     """The delivery columns of a message's row."""

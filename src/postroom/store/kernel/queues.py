@@ -37,14 +37,17 @@ class Hold(IntEnum):
 
     @property
     def label(self) -> str:
+        """In words; empty if it is not on hold."""
         return ("", "input only", "full", "output only")[self]
 
     @property
     def accepts(self) -> bool:
+        """Whether messages may be sent there."""
         return self in (Hold.NONE, Hold.OUTPUT)
 
     @property
     def releases(self) -> bool:
+        """Whether its messages may be received."""
         return self < Hold.FULL
 
 

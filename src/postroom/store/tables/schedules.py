@@ -34,7 +34,8 @@ class Schedule(NamedTuple):
 
     def as_dict(self) -> dict[str, Any]:
         due = to_iso(to_datetime(self.due))
-        return {"name": self.name, "cron": self.cron, "zone": self.zone, "queue": self.queue, "due": due}
+        shape = {name: getattr(self, name) for name in ("name", "cron", "zone", "queue", "catch_up")}
+        return shape | {"due": due}
 
 
 class Schedules(JournaledTable):

@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from ...conftest import Run
 
 
@@ -56,6 +58,8 @@ def test_leases_are_listed_and_one_without_a_holder_is_given_back(run: Run) -> N
     (other,) = run("leases", "--after", str(first), "--json").json["leased"]
     assert (other["queue"], other["attempts"]) == ("orders", 1)
     assert f"process {other['owner'].split()[-1]}" in run("leases").out
+    assert [each["lost"] for each in run("leases", "--json").json["leased"]] == [False, True], "its process has ended"
+    assert [line.endswith("  lost") for line in run("leases").out.splitlines()[1:]] == [False, True]
     assert "have lost their holder" in run("doctor").out
     assert run("release", str(other["lease"])).out == f"released: {other['lease']}\n"
     again = run("receive", "orders", "--lease", "30", "--json").json["message"]
@@ -84,12 +88,48 @@ def test_messages_are_sent_with_wishes(run: Run) -> None:
     assert "argument-invalid" in refused.err
 
 
+def test_what_does_not_fit_into_a_full_queue_stays_and_is_counted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("postroom.interfaces.cli.commands.consumers._SHOWN", 2)
+    run("queue", "create", "orders")
+    run("queue", "policy", "orders", "--attempts", "1")
+    for body in ("1", "2", "3", "4", "5"):
+        run("send", "orders", "--body", body)
+        lease = run("receive", "orders", "--lease", "60", "--json").json["message"]["lease"]
+        run("fail", str(lease), "bad")
+    run("queue", "policy", "orders", "--max-messages", "2")
+    full = "stays where it is: orders is full: it may have 2 messages and has 2; 1 more was to come"
+    for dry, said in (("--dry-run", "would be moved back"), ("", "moved back")):
+        told = run("redrive", "orders.dead", *filter(None, [dry]))
+        assert (told.code, told.out.splitlines()[0]) == (1, f"{said}: 2; 3 stay where they are")
+        *some, more = told.err.splitlines()
+        assert [line.split(" ", 1)[1] for line in some] == [full] * 2
+        assert more == "and 1 more stay; --json has all of them"
+    told = run("redrive", "orders.dead", "--json")
+    assert (told.code, told.json["error"]["code"]) == (1, "queue-full"), "none can go"
+    assert run("count", "orders.dead", "--json").json["queues"][0]["unprocessed"] == 3
+
+
+def test_a_dry_run_lets_in_what_fits_behind_what_does_not(run: Run) -> None:
+    for queue in ("from", "small"):
+        run("queue", "create", queue)
+    for body in ("12345678", "1", "2"):
+        run("send", "from", "--body", body)
+    run("queue", "policy", "small", "--max-bytes", "4")
+    for dry in ("--dry-run", "--json"):
+        told = run("redrive", "from", "--to", "small", dry, "--json")
+        assert (told.json["message_count"], len(told.json["skipped"])) == (2, 1)
+
+
 def test_schedules_are_added_listed_and_removed(run: Run) -> None:
     run("queue", "create", "orders")
     added = run("schedule", "add", "morning", "0 7 * * 1-5", "orders", "--body", "look", "--zone", "Europe/Oslo")
     assert added.out.startswith("morning is due at 20")
     assert "0 7 * * 1-5" in run("schedule", "list").out
     assert run("schedule", "list", "--json").json["schedules"][0]["queue"] == "orders"
+    run("schedule", "add", "evening", "@daily", "orders", "--body", "look", "--catch-up", "none")
+    assert [each["catch_up"] for each in run("schedule", "list", "--json").json["schedules"]] == ["none", "last"]
+    assert [line.split()[-2] for line in run("schedule", "list").out.splitlines()] == ["catch-up", "none", "last"]
+    run("schedule", "remove", "evening")
     assert run("schedule", "remove", "morning").out == "removed morning\n"
     assert run("schedule", "list").err == "no schedule\n"
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 
 import pytest
 from tests.interfaces.http.conftest import Two
 
 from postroom import errors
+from postroom.model.moment import to_microseconds
 
 _EXACT = '{"n": 1.000000000000000000000000001, "big": 123456789012345678901234567890}'
 
@@ -55,6 +56,16 @@ def test_wishes_of_a_send(two: Two) -> None:
     two.it.send(queue, "one")
     with pytest.raises(errors.QueueFull):
         two.it.send(queue, "two", wait=0.1)
+
+
+def test_a_time_is_the_same_with_any_zone_and_is_utc_without_one(two: Two) -> None:
+    at = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
+    oslo = at.astimezone(timezone(timedelta(hours=2)))
+    for given in (at, oslo, at.replace(tzinfo=None)):
+        queue = two.queue()
+        key = two.it.send(queue, "later", at=given).key
+        (put,) = two.it.trace(key)
+        assert put.detail == {"due": to_microseconds(at)}, given
 
 
 def test_null_is_a_body(two: Two) -> None:

@@ -17,6 +17,7 @@ from postroom.interfaces.http.contract import kinds
         (kinds.SECONDS, ["0.5", 1, 2.5, "nan", "inf", 1e300], ["x", True, None, []]),
         (kinds.FLAG, [True, "true", "false"], ["yes", 1, None]),
         (kinds.TEXT, ["x", ""], [1, None, []]),
+        (kinds.MOMENT, ["2026-01-31T12:00:00Z", "2026-01-31T12:00", "2026-01-31T12:00+02:00"], ["noon", "", 5, None]),
         (kinds.NAMES, ["a/b", ["a", "b"]], [1, [], [1], None]),
         (kinds.OBJECT, [{}], [[], "x", None]),
         (kinds.TEXTS, [["x"], []], ["x", [1], None]),

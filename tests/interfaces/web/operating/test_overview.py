@@ -7,14 +7,17 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tests.faults.upkeep_workload import write_here
 from tests.interfaces.http.conftest import Served, serving
 from tests.interfaces.web.conftest import PASSWORD, Browser, browser, fail
 from tests.interfaces.web.operating.test_failures import fail_at_ann
 
 import postroom
+from postroom.engine import archiving
 from postroom.interfaces.web.operating.failures import failures
 from postroom.interfaces.web.operating.history import counts, history_of
 from postroom.interfaces.web.operating.overview import picture
+from postroom.store.kernel import deliveries
 
 TREE = """01 INPUT-QUEUE (CLAIMS) PASSWORD IS "CLAIMS"
    02 SUB-QUEUE-1 (NORTH)
@@ -108,7 +111,7 @@ def test_the_doctor_is_for_operators(shop: Served, operator: Browser) -> None:
 
 
 def test_leases_are_listed_with_their_holder_and_the_time_left(
-    shop: Served, operator: Browser, monkeypatch: pytest.MonkeyPatch
+    shop: Served, operator: Browser, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("postroom.interfaces.web.operating.overview.DESK_ROWS", 2)
     room = shop.room
@@ -125,6 +128,15 @@ def test_leases_are_listed_with_their_holder_and_the_time_left(
     (there,) = re.findall(r'href="/web(/overview\?lease=\d+)#leases"', page)
     rest = operator.get(there).text
     assert [f"/web/messages/{key}" in rest for key in keys] == [False, False, True]
+    archiving.archive(room.store, 2**62, tmp_path / "old", write_here)
+    page = operator.get("/overview").text
+    assert "59 min left" in page
+    assert "worker-7" not in page, "that is in the archive"
+    assert ">None" not in page
+    assert "lost</" not in page
+    monkeypatch.setattr(deliveries, "is_alive", lambda owner: False)
+    assert "lost</" in operator.get("/overview").text
+    monkeypatch.undo()
     for message in leased:
         message.done()
     assert "Nothing is leased." in operator.get("/overview").text

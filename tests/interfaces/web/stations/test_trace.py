@@ -9,7 +9,7 @@ from tests.interfaces.web.conftest import Browser
 
 from postroom.interfaces.web.stations.trace import _stops, _tree
 from postroom.limits import CAUSES_NESTED_MAX
-from postroom.stations.mail.story import Story, Told
+from postroom.stations.mail.story import Story, StoryMessage
 
 
 def test_a_trace_says_what_a_procedure_did_and_why(office: Served, clerk: Browser, stranger: Browser) -> None:
@@ -92,8 +92,8 @@ def test_what_led_to_what_opens(office: Served, clerk: Browser) -> None:
     assert clerk.get(f"/trace/{first}").text.count("<details open>") == 2  # the way to it is open
 
 
-def told(number: int, *causes: int) -> Told:
-    return Told(str(number), None, None, 0, tuple(map(str, causes)), (), None, None, ())
+def told(number: int, *causes: int) -> StoryMessage:
+    return StoryMessage(str(number), None, None, 0, tuple(map(str, causes)), (), None, None, ())
 
 
 def test_a_story_is_nested_by_causes_that_are_known() -> None:

@@ -26,7 +26,7 @@ from postroom.model.moment import to_iso
 if TYPE_CHECKING:
     from postroom.queues.relocating import Relocated
 
-_SHOWN = 20  # keys of a dry run
+_SHOWN = 20  # keys of a dry run, and of messages that stay
 
 LeaseArgument = Annotated[int, argument("LEASE", "The lease number that receive --lease printed.")]
 DryOption = Annotated[bool, option("--dry-run", "Show which messages, and change nothing.")]
@@ -109,7 +109,8 @@ def leases(
 ) -> None:
     """List leased messages: who has them, and until when. The oldest lease comes first.
 
-    With its number, a lease can be ended. If its holder is gone, release gives the message back, without an attempt.
+    With its number, a lease can be ended. It is lost if its time is over, or the process that it ends with is gone:
+    the next receive from the queue gives the message back, as an attempt; release does it without one.
 
     \b
     Examples:
@@ -124,8 +125,20 @@ def leases(
     if settings.json:
         output.as_json({"leased": [lease.as_dict() for lease in shown]})
     elif shown:
-        rows = [(one.lease, one.key, one.queue, one.by, one.owner, to_iso(one.until), one.attempts) for one in shown]
-        output.table(["lease", "key", "queue", "received by", "ends with", "until", "attempts"], rows)
+        rows = [
+            (
+                one.lease,
+                one.key,
+                one.queue,
+                one.by,
+                one.owner,
+                to_iso(one.until),
+                one.attempts,
+                "lost" if one.lost else "",
+            )
+            for one in shown
+        ]
+        output.table(["lease", "key", "queue", "received by", "ends with", "until", "attempts", "state"], rows)
     if more:
         output.note(f"there are more: postroom leases --after {shown[-1].lease}")
     elif not shown and not settings.json:
@@ -249,6 +262,7 @@ def redrive(
     """Send what failed, and dead letters, back to where it failed.
 
     A dead letter is moved, and its attempts begin anew. Of an error message, the message that failed is sent again.
+    Those that cannot go, because their queue is full or on hold, stay and are listed (exit code 1).
 
     \b
     Examples:
@@ -357,7 +371,7 @@ schedule_app = Commands(help="Send messages on a schedule.")
 @schedule_app.command("add")
 def schedule_add(
     name: Annotated[str, argument("NAME")],
-    cron: Annotated[str, argument("CRON", "minute hour day month weekday")],
+    cron: Annotated[str, argument("CRON", "minute hour day month weekday, or a word such as @daily")],
     queue: QueueArgument,
     body: Annotated[str, option("--body -b TEXT", "The message.")],
     format: Annotated[Format, option("--format -f", "How the body is written.", show_default=True)] = Format.TEXT,
@@ -395,7 +409,9 @@ def schedule_list() -> None:
     if settings.json:
         output.as_json({"schedules": shown})
     elif shown:
-        output.table(["schedule", "cron", "zone", "queue", "due"], [list(shape.values()) for shape in shown])
+        output.table(
+            ["schedule", "cron", "zone", "queue", "catch-up", "due"], [list(shape.values()) for shape in shown]
+        )
     else:
         output.note("no schedule")
 
@@ -417,11 +433,16 @@ def _show(relocated: Relocated, text: str) -> None:
     if settings.json:
         output.as_json(relocated.as_dict())
     else:
-        output.say(f"{text}: {relocated.count}")
+        stays = f"; {len(relocated.skipped)} stay where they are" if relocated.skipped else ""
+        output.say(f"{text}: {relocated.count}{stays}")
         if relocated.dry:
             for key, queue in relocated.moves[:_SHOWN]:
                 output.say(f"  {key}" if queue is None else f"  {key} to {queue}")
         if relocated.dry and relocated.count > _SHOWN:
             output.note(f"and {relocated.count - _SHOWN} more; --json has all of them")
-        for key, why in relocated.skipped:
+        for key, why in relocated.skipped[:_SHOWN]:
             output.note(f"{key} stays where it is: {why}")
+        if len(relocated.skipped) > _SHOWN:
+            output.note(f"and {len(relocated.skipped) - _SHOWN} more stay; --json has all of them")
+    if relocated.skipped:
+        raise typer.Exit(1)

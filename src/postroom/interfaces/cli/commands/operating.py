@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from postroom.diagnosis.finding import Finding, Level
+    from postroom.diagnosis.finding import Finding, Severity
     from postroom.engine.presence import Presence
     from postroom.room import Postroom
     from postroom.room.overview import Overview, QueueSeen, StepSeen
@@ -126,10 +126,10 @@ def _at_least(step: StepSeen) -> str:
 
 
 def _headlines(picture: Overview) -> list[str]:
-    from postroom.engine.presence import State
+    from postroom.engine.presence import EngineState
 
     engine = picture.engine
-    headline = {State.RUNS: f"{engine.owner} runs", State.FREE: "no engine runs"}.get(engine.state, "")
+    headline = {EngineState.RUNS: f"{engine.owner} runs", EngineState.FREE: "no engine runs"}.get(engine.state, "")
     rate = "" if picture.rate is None else f", {picture.rate:.1f} messages/s"
     lags = ", ".join(f"{count} for {name}" for name, count in picture.lags.items())
     return [
@@ -142,11 +142,11 @@ def _headlines(picture: Overview) -> list[str]:
 
 def _senders(seen: Presence) -> Iterator[str]:
     """Which process sends, if it is not the engine or should not be."""
-    from postroom.engine.presence import State
+    from postroom.engine.presence import EngineState
 
-    if seen.state is State.RUNS:
+    if seen.state is EngineState.RUNS:
         yield f"{seen.owner} sends"
-    elif seen.state is not State.FREE:
+    elif seen.state is not EngineState.FREE:
         yield f"the senders' process ({seen.owner}) is {seen.state}"
 
 
@@ -204,7 +204,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _summary(problems: Sequence[Level]) -> str:
+def _summary(problems: Sequence[Severity]) -> str:
     wrong = sum(level.is_wrong for level in problems)
     parts = [f"{wrong} wrong"] if wrong else []
     parts += [f"{len(problems) - wrong} warning(s)"] if len(problems) > wrong else []

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from postroom.model.message import Message
     from postroom.room import Postroom
     from postroom.stations.mail.editions import Valued
-    from postroom.stations.mail.story import Story, Told
+    from postroom.stations.mail.story import Story, StoryMessage
     from postroom.store.kernel.journal import Event
     from postroom.store.proof.verification import Difference
 
@@ -206,12 +206,12 @@ def _tell(story: Story) -> None:
         output.note(f"node {node} did not answer: its part of the history is missing")
 
 
-def _in_tree(told: Told, traced: str) -> str:
+def _in_tree(told: StoryMessage, traced: str) -> str:
     """A message below its cause; the requested one is marked."""
     return f"{'  ' * told.depth}{told.key}{' *' if told.key == traced else ''}"
 
 
-def _history(told: Told) -> str:
+def _history(told: StoryMessage) -> str:
     """The history of a message on one line: where it was put, and who moved, received or changed it."""
     first, *later = told.events
     stretches = [str(first.target), *map(_stretch, later)]

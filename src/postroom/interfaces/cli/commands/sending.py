@@ -44,7 +44,9 @@ PriorityOption = Annotated[
     int, option("--priority 0-9", "Messages with a higher one are received first.", show_default=True)
 ]
 DelayOption = Annotated[float | None, option("--delay SECONDS", "Delivered only after so many seconds.")]
-AtOption = Annotated[str | None, option("--at TIME", "Delivered only from then on, such as 2026-01-31T07:00Z.")]
+AtOption = Annotated[
+    str | None, option("--at TIME", "Delivered only from then on, such as 2026-01-31T07:00+02:00. Without a zone: UTC.")
+]
 ReplyToOption = Annotated[str | None, option("--reply-to QUEUE", "The queue for an answer.")]
 CorrelationOption = Annotated[str | None, option("--correlation TEXT", "An id that the answer repeats.")]
 ExpiresOption = Annotated[float | None, option("--expires SECONDS", "Not delivered after so many seconds.")]
@@ -52,6 +54,9 @@ RoomWaitOption = Annotated[float | None, option("--wait -w SECONDS", "Wait for r
 FileOption = Annotated[str | None, option("--file FILE", "Many messages: .jsonl, .csv, .parquet, .txt.")]
 MessagesOption = Annotated[
     bool, option("--messages", "With --file: rows are whole messages, as postroom export writes them.")
+]
+DelimiterOption = Annotated[
+    str | None, option("--delimiter C", "With --file: what parts the columns of .csv. Default: a comma.")
 ]
 
 
@@ -77,6 +82,7 @@ def send(
     wait: RoomWaitOption = None,
     file: FileOption = None,
     messages: MessagesOption = False,
+    delimiter: DelimiterOption = None,
     source: SourceOption = None,
     segment: SegmentsOption = None,
     group: Annotated[bool, option("--group", "With --segment: it ends a group of messages.")] = False,
@@ -104,11 +110,9 @@ def send(
     common: dict[str, Any] = {"format": format, "type": type, "properties": named_values(property or [])}
     single = {"--cause": cause, "--delay": delay, "--expires": expires, "--wait": wait, "--priority": priority or None}
     single |= {"--source": source, "--at": at, "--reply-to": reply_to, "--correlation": correlation}
-    if file is not None or messages:
-        segments = {"--segment": segment, "--group": group or None}
-        beside = {**single, **segments, "--body": body, "--also": also, "--messages": file is None or None}
-        _refuse(beside, "with --file, the messages are the rows of the file")
-        send_file(queue, file or "", messages, idempotency_key, **common)
+    if file is not None or messages or delimiter is not None:
+        beside = {**single, "--segment": segment, "--group": group or None, "--body": body, "--also": also}
+        _send_rows(queue, file, beside, messages, delimiter, idempotency_key=idempotency_key, **common)
         return
     if segment or group:
         kept = {**single, "--source": None, "--idempotency-key": idempotency_key, "--body": body, "--also": also}
@@ -124,11 +128,25 @@ def send(
             _refuse({"--idempotency-key": idempotency_key, **single}, "it goes with one destination, not with --also")
             _show_shared(it.queues.distribute(["/".join(queue), *also], text, **common))
             return
-        when: dict[str, Any] = {"priority": priority, "delay": delay, "expires": expires, "wait": wait}
-        one: dict[str, Any] = {"idempotency_key": idempotency_key, "cause": cause, "source": source}
-        one |= {"at": _moment(at), "reply_to": reply_to, "correlation": correlation}
-        sent = it.queues.send(queue, text, **one, **common, **when)
+        one: dict[str, Any] = {"idempotency_key": idempotency_key, "cause": cause, "source": source, "wait": wait}
+        one |= {"at": _moment(at), "reply_to": reply_to, "correlation": correlation, "priority": priority}
+        sent = it.queues.send(queue, text, delay=delay, expires=expires, **one, **common)
     output.answer(sent.as_dict(), sent.key)
+
+
+def _send_rows(
+    queue: list[str],
+    file: str | None,
+    beside: Mapping[str, object],
+    messages: bool,
+    delimiter: str | None,
+    **options: Any,
+) -> None:
+    why = "with --file, the messages are the rows of the file"
+    _refuse(beside, why)
+    if file is None:
+        _refuse({"--messages": messages or None, "--delimiter": delimiter}, why)
+    send_file(queue, file or "", messages, delimiter=delimiter, **options)
 
 
 def _moment(written: str | None) -> datetime | None:

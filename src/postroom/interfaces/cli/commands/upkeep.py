@@ -100,7 +100,9 @@ def archive(
     before: Annotated[
         str | None, option("--before WHEN", "Entries older than this time (ISO 8601) or age (90d).")
     ] = None,
-    moved: Annotated[bool, option("--moved", "The archives are in FOLDER now.")] = False,
+    moved: Annotated[
+        bool, option("--moved", "Tell the room that you have moved its archives to FOLDER; moves nothing.")
+    ] = False,
     master: MasterOption = "local[*]",
     conf: ConfOption = None,
 ) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from postroom.errors import RequestInvalid
 from postroom.limits import DESCRIPTION_BYTES_MAX, FLOW_BYTES_MAX, INT_MAX, INT_MIN
-from postroom.model.moment import to_iso
+from postroom.model.moment import iso_of, to_microseconds
 from postroom.model.paths import printable, text_of
 from postroom.queues.leases.leased import LeasedMessage
 from postroom.spheres.sending import Compensation
@@ -143,12 +143,14 @@ def _written_files(files: Sequence[Any]) -> dict[str, str]:
 
 def _moment(value: Any) -> datetime:
     try:
-        moment = datetime.fromisoformat(_text(value))
+        return datetime.fromisoformat(_text(value))
     except ValueError:
         raise ValueError("a time such as 2026-01-31T12:00:00Z is expected") from None
-    if moment.tzinfo is None:
-        raise ValueError("a time needs its zone, such as Z")
-    return moment
+
+
+def _written_moment(moment: datetime) -> str:
+    """A time in UTC, as all that are printed; without a zone it is taken as UTC."""
+    return iso_of(to_microseconds(moment))
 
 
 def _lease(value: Any) -> float | Literal[True]:
@@ -217,7 +219,7 @@ LIST = Kind({"type": "array"}, _list, lambda given: list(given))
 OBJECTS = Kind({"type": "array", "items": {"type": "object"}}, _objects, lambda given: [dict(item) for item in given])
 BESIDE = Kind({"type": "object", "additionalProperties": {"type": "string"}}, _beside)
 FILES = Kind({"type": "object", "additionalProperties": {"type": "string"}}, _files, _written_files)
-MOMENT = Kind({"type": "string", "format": "date-time"}, _moment, to_iso)
+MOMENT = Kind({"type": "string", "format": "date-time"}, _moment, _written_moment)
 SPAN = Kind({"type": "number"}, _span, lambda span: span.total_seconds())
 LEASE = Kind({"anyOf": [{"type": "number"}, {"const": True}]}, _lease)
 LEASES = Kind(

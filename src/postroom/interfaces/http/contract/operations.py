@@ -178,7 +178,7 @@ _QUEUES: tuple[Operation, ...] = (
         "consumers.schedule",
         "POST /schedules",
         "manage send",
-        "name cron zone queue due",
+        "name cron zone queue catch_up due",
         name="morning",
         cron="0 7 * * 1-5",
         queue="orders",

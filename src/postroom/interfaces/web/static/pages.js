@@ -165,6 +165,7 @@
     const fields = () => $$("[data-field]", drafted), state = drafted.dataset.draft, seen = drafted.dataset.seen;
     const first = Object.fromEntries(fields().map((field) => [field.name, field.dataset.was ?? field.value]));
     const tell = (time) => {
+      drafted.classList.toggle("unsaved", Boolean(time));  // print says so on the paper
       if (note) note.textContent = time ? `draft kept at ${time}` : "";
       $$("[data-needs-saved]").forEach((button) => { button.disabled = Boolean(time); });
       $$("[data-says-unsaved]").forEach((why) => { why.hidden = !time; });

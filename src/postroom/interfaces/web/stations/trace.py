@@ -15,7 +15,7 @@ from postroom.model.message import Message
 from postroom.model.place import place_of
 from postroom.stations.forms.filling import values
 from postroom.stations.mail.editions import Valued
-from postroom.stations.mail.story import Story, Told
+from postroom.stations.mail.story import Story, StoryMessage
 from postroom.stations.places.desk import GET
 from postroom.stations.places.names import is_mailbox, station_of
 from postroom.store.kernel.journal import Event
@@ -49,7 +49,7 @@ class Act:
 class Node:
     """A message in a tree of causes, with those that it caused."""
 
-    told: Told
+    told: StoryMessage
     led_to: list[Node]
 
     @property
