@@ -1,4 +1,4 @@
-"""Runs the tests in parts, three at a time: each waits for Java, disks and other processes half of its time.
+"""Runs the tests in parts, four at a time: each waits for Java, disks and other processes half of its time.
 
 ``python tests/side_by_side.py -m "not slow"``: the words are for pytest. Each part has a Spark session, a PostgreSQL
 server and folders of its own (in memory where there is plenty), and is printed when it has ended. A test that hangs
@@ -49,7 +49,7 @@ PARTS = (
     ("tests/interfaces/web",),
     ("tests/house", "tests/simulation"),
 )
-LANES = 3
+LANES = 4
 MEMORY = Path("/dev/shm")
 MEMORY_BYTES_MIN = 4 * 2**30
 HANGING_SECONDS = 600
