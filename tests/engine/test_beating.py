@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from time import monotonic, sleep
 
@@ -63,3 +64,33 @@ def test_a_closed_store_ends_it(url: str) -> None:
             wait_until(lambda: beats)
             sleep(0.1)
     assert len(beats) == 1
+
+
+class InterruptedStart(threading.Thread):
+    """A thread during whose start Ctrl-C comes."""
+
+    def start(self) -> None:
+        super().start()
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_at_its_start_leaves_no_beat_behind(room: Postroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("postroom.engine.beating.threading.Thread", InterruptedStart)
+    beats: list[int] = []
+    with pytest.raises(KeyboardInterrupt), beating(room.store, lambda: beats.append(1), lambda lost: None):
+        raise AssertionError("it is interrupted before")
+    wait_until(lambda: not any(thread.name == "postroom-lease" for thread in threading.enumerate()))
+
+
+def test_a_run_that_was_interrupted_at_its_beginning_does_not_count_as_running(
+    room: Postroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(self: object, *given: object) -> None:
+        raise KeyboardInterrupt
+
+    room.queues.create("q")
+    with monkeypatch.context() as patch:
+        patch.setattr("postroom.engine.runner._Job.__init__", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            room.run_until_idle()
+    assert room.run_until_idle() == 0

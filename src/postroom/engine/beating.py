@@ -17,12 +17,13 @@ def beating(store: Store, beat: Callable[[], object], lost: Callable[[LeaseLost]
     lease."""
     ended = threading.Event()
     thread = threading.Thread(target=_beat, args=(store, ended, beat, lost), name="postroom-lease", daemon=True)
-    thread.start()
     try:
+        thread.start()
         yield
     finally:
         ended.set()
-        thread.join()
+        if thread.ident is not None:  # Ctrl-C may come while it starts
+            thread.join()
 
 
 def _beat(

@@ -152,12 +152,12 @@ class Runner:
         """
         if not self._running.acquire(blocking=False):
             raise LeaseHeld(lease=LEASE, owner="another thread of this room", until="it ends")
-        self._stop.clear()
-        self._lost = None
-        self._evaluated = None
-        totals = Totals()
-        job = _Job(spark, always, until_idle, report, progress, step_messages, exchange)
         try:
+            self._stop.clear()
+            self._lost = None
+            self._evaluated = None
+            totals = Totals()
+            job = _Job(spark, always, until_idle, report, progress, step_messages, exchange)
             with beside or nullcontext(), self._sharing(until_idle):
                 while True:
                     try:

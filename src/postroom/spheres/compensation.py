@@ -154,12 +154,13 @@ class Compensator:
         """Check in a thread of its own."""
         self._stop.clear()
         thread = threading.Thread(target=self._run_quietly, name="postroom-compensation", daemon=True)
-        thread.start()
         try:
+            thread.start()
             yield
         finally:
             self.stop()
-            thread.join()
+            if thread.ident is not None:  # Ctrl-C may come while it starts
+                thread.join()
 
     def _run_quietly(self) -> None:
         """Run; if the store is lost, end silently, because the main thread reports it."""

@@ -25,13 +25,13 @@ class Keeper:
     @contextmanager
     def keeping(self, message: LeasedMessage) -> Iterator[None]:
         """In this block the lease does not expire, as long as this process and its store work."""
-        with self._changed:
-            self._kept[message.lease] = message
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="postroom-leases", daemon=True)
-                self._thread.start()
-            self._changed.notify()
         try:
+            with self._changed:
+                self._kept[message.lease] = message
+                if self._thread is None or not self._thread.is_alive():  # Ctrl-C may have come while it started
+                    self._thread = threading.Thread(target=self._run, name="postroom-leases", daemon=True)
+                    self._thread.start()
+                self._changed.notify()
             yield
         finally:
             with self._changed:
