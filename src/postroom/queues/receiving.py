@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
@@ -40,6 +40,7 @@ from postroom.queues.tree.addressing import (
     unowned,
 )
 from postroom.queues.user import QueueUser
+from postroom.store.kernel import interrupts
 from postroom.store.kernel.deliveries import lane_of
 from postroom.store.kernel.owner import own_token, process_token
 from postroom.store.kernel.queues import MEND, Queue
@@ -85,6 +86,31 @@ class ReceiveVerbs(QueueUser):
             raise ArgumentInvalid(argument="wait", why=f"seconds from 0 to {WAIT_SECONDS_MAX:.0f}")
         if not queue:
             self._refuse_nameless()
+        given: list[Taken] = []
+        receive = partial(
+            self._receive, queue, segment, wait, within, deliver, bind, area, unconfirmed, where, given=given
+        )
+        if deliver is not None or within is not None or unconfirmed is not None:
+            return receive()
+        return interrupts.whole(receive, lambda _: self._not_received(given))
+
+    def _not_received(self, given: Sequence[Taken]) -> None:
+        for taken in given:
+            returning.undo(self._store, taken, "its receiver was interrupted")
+
+    def _receive(
+        self,
+        queue: Names,
+        segment: bool,
+        wait: float | None,
+        within: Within | None,
+        deliver: Deliver | None,
+        bind: Callable[[Message], object] | None,
+        area: Area | None,
+        unconfirmed: Unconfirmed | None,
+        where: Selector | None,
+        given: list[Taken],
+    ) -> Received:
         known = self._known.get(queue)
         plain = not segment and within is None and deliver is None and area is None and where is None
         if known is not None and plain:
@@ -92,8 +118,9 @@ class ReceiveVerbs(QueueUser):
             if message is not None:
                 if bind is not None:
                     bind(message)
-                received = Received(message, (), (), True)
-                return received if is_main() else self._watched(received, Taken(known, message._stored))
+                received, taken = Received(message, (), (), True), Taken(known, message._stored)
+                given.append(taken)
+                return received if is_main() else self._watched(received, taken)
         handed = self._hand_express(known, area, unconfirmed) if where is None else None
         if handed is not None:
             return handed
@@ -102,6 +129,7 @@ class ReceiveVerbs(QueueUser):
         if unconfirmed is not None or not received or within is not None:
             return received
         (taken,) = asked.taken
+        given.append(taken)
         if bind is not None and received.message is not None:
             bind(received.message)
         if deliver is None:
@@ -136,7 +164,7 @@ class ReceiveVerbs(QueueUser):
                 left = end - monotonic()
                 if received or left <= 0 or (wait is None and not isinstance(obstacle, QueueLocked)):
                     return _unless(obstacle, received)
-                waiter.wait(min(left, self._leasing.pause(asked.names, asked.where)))
+                interrupts.pausing(waiter.wait, min(left, self._leasing.pause(asked.names, asked.where)))
 
     def _hand_over(self, received: Received, taken: Taken, deliver: Deliver) -> None:
         """Call ``deliver``, then make the receive final, or undo it."""

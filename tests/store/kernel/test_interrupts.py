@@ -132,3 +132,63 @@ def test_another_handler_of_signals_is_left_alone(room: Postroom) -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert len(seen) >= 2
+
+
+TAKING = """
+import json, random, signal, sys, time, postroom
+
+url, name = sys.argv[1:]
+room = postroom.open(url)
+
+def received():
+    seen.append(room.receive("q").message.key)
+
+def leased():
+    message = room.receive("q", lease=600).message
+    seen.append(message.key)
+    message.done()
+
+def several():
+    messages = room.receive_many("q", count=3, lease=600)
+    seen.extend(message.key for message in messages)
+    room.consumers.done_many(messages)
+
+def looped():
+    for message in room.each("q", lease=600):
+        seen.append(message.key)
+
+take = {"receive": received, "lease": leased, "many": several, "each": looped}[name]
+seen, interrupts = [], 0
+room.send_many("q", ["0", "1", "2", "3"])
+while room.count("q").queues[0].unprocessed:
+    take()  # what it needs is loaded then
+room.send_many("q", [str(number) for number in range(3000)])
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+end = time.monotonic() + 3
+while time.monotonic() < end and room.count("q").queues[0].unprocessed > 100:
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.005 + random.random() * 0.02)
+            while True:
+                take()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        interrupts += 1
+count = room.count("q").queues[0]
+signal.signal(signal.SIGALRM, signal.SIG_IGN)
+print(json.dumps([interrupts, len(set(seen)), count.processed + count.leased]))
+"""
+
+
+@pytest.mark.parametrize("take", ["receive", "lease", "many", "each"])
+def test_what_an_interrupted_call_has_taken_is_put_back(url: str, take: str) -> None:
+    """Only an interrupt between the end of the call and the next instruction of the program can take a message away."""
+    with postroom.open(url) as room:
+        room.queues.create("q")
+    out = subprocess.run([sys.executable, "-c", TAKING, url, take], capture_output=True, text=True, timeout=60)
+    assert out.returncode == 0, out.stderr
+    interrupts, seen, taken = json.loads(out.stdout)
+    assert interrupts >= 5
+    assert taken - seen <= interrupts / 10, f"{taken - seen} of {interrupts} interrupts took a message away"

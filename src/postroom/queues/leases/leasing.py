@@ -34,6 +34,7 @@ from postroom.queues.leases import returning
 from postroom.queues.leases.leased import FailedAttempt, LeasedMessage, LeaseShown
 from postroom.queues.selectors import Selector
 from postroom.queues.tree.addressing import Names, names_of, on_hold, queues_of, unowned
+from postroom.store.kernel import interrupts
 from postroom.store.kernel.base import Lent, Store
 from postroom.store.kernel.deliveries import Delivery
 from postroom.store.kernel.message_rows import State
@@ -106,6 +107,14 @@ class Leasing:
         """Lease the next messages of the first queue that has any; waits up to ``wait`` seconds for one."""
         _check(seconds, count, wait)
         who = self._owner if owner is None else owner
+        return interrupts.whole(partial(self._receive, queue, seconds, count, wait, who, where), self._not_received)
+
+    def _not_received(self, leased: Iterable[LeasedMessage]) -> None:
+        self.release_each([message.lease for message in leased])
+
+    def _receive(
+        self, queue: Names, seconds: float | None, count: int, wait: float | None, who: str, where: Selector | None
+    ) -> list[LeasedMessage]:
         express = self._lease_express(queue, seconds, count, who) if where is None else []
         if express:
             return express
@@ -163,7 +172,7 @@ class Leasing:
         with self._store.waiter(look.line) as waiter:
             leased, obstacle = self._try(asked, look)
             while not leased and (left := end - monotonic()) > 0:
-                waiter.wait(min(left, look.pause))
+                interrupts.pausing(waiter.wait, min(left, look.pause))
                 if obstacle is not None or self._may_lease(asked, look):
                     leased, obstacle = self._try(asked, look)
             if leased and look.more:
@@ -478,7 +487,9 @@ class Leasing:
                 if not message.ended:
                     message.release()
                 raise
-            leased = self._turned(message, queue, seconds) if where is None else []
+            leased = []
+            if where is None:
+                leased = interrupts.whole(partial(self._turned, message, queue, seconds), self._not_received)
             if not message.ended:
                 message.done()
             leased = leased or self.receive(queue, seconds=seconds, wait=wait, where=where)

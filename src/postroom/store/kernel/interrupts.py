@@ -27,8 +27,8 @@ def defer() -> bool:
     global _noted
     if get_ident() != main_thread().ident or getsignal(_NUMBER) is not default_int_handler:
         return False
+    _noted = 0  # before: one that has come is noted as soon as the handler is there
     signal(_NUMBER, _note)
-    _noted = 0
     return True
 
 
@@ -52,6 +52,31 @@ def deferring(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S,
                 allow()
 
     return call
+
+
+def whole(work: Callable[[], T], undo: Callable[[T], object]) -> T:
+    """The result of ``work``, which takes something for its caller. If an interrupt comes before the caller has it,
+    ``undo`` is called with the result, and the interrupt is raised."""
+    if not defer():
+        return work()
+    try:
+        result = work()
+        if _noted:
+            undo(result)
+    finally:
+        allow()
+    return result
+
+
+def pausing(wait: Callable[[float], bool], seconds: float) -> bool:
+    """Call ``wait``; an interrupt is raised meanwhile, also in a call that defers it."""
+    if get_ident() != main_thread().ident or getsignal(_NUMBER) is not _note:
+        return wait(seconds)
+    try:
+        allow()
+        return wait(seconds)
+    finally:
+        defer()
 
 
 def forced() -> bool:
